@@ -1,0 +1,149 @@
+"""The mathematics of the paper's eqs 5-10 and 12-13, as pure torch functions.
+
+Letters: N inputs v of D1 numbers, K filters W of D2 numbers, S transformations T_s, hidden biases b (K, S), visible
+biases c (D1,). Hidden unit (j, s) says that filter j is present in pose s; at most one s is on for each j (eq. 6).
+
+Shapes are stated as mathematics has them, (N, K, S). The fast paths keep the batch last in memory, so a tensor of
+that shape is often a reversed view; what reduces over poses here reverses it back and streams through memory.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import torch
+from torch import Tensor
+from torch.nn.functional import one_hot, softplus
+
+from orbitpool.transforms import TransformSet
+
+
+def templates(W: Tensor, transforms: TransformSet) -> Tensor:
+    """Every filter in every pose, T_s' w_j, (K, S, D1)."""
+    return transforms.orbit(W)
+
+
+def logits(v: Tensor, templates: Tensor, bias: Tensor) -> Tensor:
+    """How well filter j in pose s explains v: w_j' T_s v + b_js, (N, K, S). The exponent of eq. 7."""
+    if v.shape[-1] != templates.shape[-1]:
+        raise ValueError(
+            f"inputs have {v.shape[-1]} numbers but templates have {templates.shape[-1]}; "
+            "both are pixels x channels of the receptive field"
+        )
+    return torch.einsum("nd,ksd->nks", v, templates) + bias
+
+
+def posterior(logits: Tensor) -> Tensor:
+    """Probability of each pose of each filter, (N, K, S); the off state takes the rest. Eqs 7 and 12."""
+    a = logits.permute(2, 1, 0)
+    peak = a.detach().amax(0).clamp_min(0)
+    weights = (a - peak).exp_()
+    return (weights / (weights.sum(0) + (-peak).exp())).permute(2, 1, 0)
+
+
+def total(logits: Tensor) -> Tensor:
+    """Evidence for each filter in any pose, log sum_s exp a_s, (N, K)."""
+    a = logits.permute(2, 1, 0)
+    peak = a.detach().amax(0)
+    return ((a - peak).exp_().sum(0).log() + peak).T
+
+
+def pooled(logits: Tensor) -> Tensor:
+    """Probability that each filter is on in any pose, (N, K). Eq. 10."""
+    return total(logits).sigmoid()
+
+
+def sample(posterior: Tensor, generator: torch.Generator) -> Tensor:
+    """Draw the pose of each filter, (N, K) integers, -1 where the filter is off."""
+    if generator.device != posterior.device:
+        raise ValueError(
+            f"generator is on {generator.device} but the probabilities are on {posterior.device}; "
+            f"make it with torch.Generator({str(posterior.device)!r})"
+        )
+    p = posterior.permute(2, 1, 0)
+    u = torch.rand(p.shape[1:], generator=generator, dtype=p.dtype, device=p.device)
+    pose = torch.zeros_like(u, dtype=torch.int64)
+    for p_s in p:  # walk down the cumulative distribution: u falls below zero in the pose that is drawn
+        u -= p_s
+        pose += u >= 0
+    return pose.masked_fill_(pose == len(p), -1).T
+
+
+def hidden(pose: Tensor, n_poses: int, dtype: torch.dtype | None = None) -> Tensor:
+    """The hidden units H that a pose index stands for, (N, K, S) of zeros and ones. Eq. 6."""
+    return one_hot(pose + 1, n_poses + 1)[..., 1:].to(dtype or torch.get_default_dtype())
+
+
+class Visible(Protocol):
+    """What the model assumes of its inputs: the one place where binary and real-valued inputs differ."""
+
+    def scaled(self, v: Tensor) -> Tensor:
+        """Inputs as the filters see them, (N, D1)."""
+
+    def mean(self, x: Tensor, c: Tensor) -> Tensor:
+        """E[v | h] from the filters' sum x, (N, D1)."""
+
+    def draw(self, mean: Tensor, generator: torch.Generator) -> Tensor:
+        """Sample v from its conditional mean, (N, D1)."""
+
+    def energy(self, v: Tensor, c: Tensor) -> Tensor:
+        """The part of the energy that the hidden units have no share in, (N,)."""
+
+
+class Binary:
+    """Inputs in [0, 1], each the probability of a bit."""
+
+    def scaled(self, v: Tensor) -> Tensor:
+        """Inputs as the filters see them, (N, D1)."""
+        return v
+
+    def mean(self, x: Tensor, c: Tensor) -> Tensor:
+        """sigmoid(x + c), (N, D1). Eqs 4, 8 and 13."""
+        return torch.sigmoid(x + c)
+
+    def draw(self, mean: Tensor, generator: torch.Generator) -> Tensor:
+        """Bits with the given means, (N, D1)."""
+        return torch.bernoulli(mean, generator=generator)
+
+    def energy(self, v: Tensor, c: Tensor) -> Tensor:
+        """-c'v, (N,)."""
+        return -(v @ c)
+
+
+class Gaussian:
+    """Real-valued inputs with noise of standard deviation sigma."""
+
+    def __init__(self, sigma: float | Tensor = 1.0) -> None:
+        self.sigma = sigma
+
+    def scaled(self, v: Tensor) -> Tensor:
+        """V / sigma, (N, D1)."""
+        return v / self.sigma
+
+    def mean(self, x: Tensor, c: Tensor) -> Tensor:
+        """Sigma x + c, (N, D1)."""
+        return self.sigma * x + c
+
+    def draw(self, mean: Tensor, generator: torch.Generator) -> Tensor:
+        """Mean plus noise, (N, D1)."""
+        noise = torch.randn(mean.shape, generator=generator, dtype=mean.dtype, device=mean.device)
+        return mean + self.sigma * noise
+
+    def energy(self, v: Tensor, c: Tensor) -> Tensor:
+        """|v - c|^2 / (2 sigma^2), (N,)."""
+        return ((v - c) / self.sigma).square().sum(-1) / 2
+
+
+def decode(h: Tensor, templates: Tensor, c: Tensor, visible: Visible) -> Tensor:
+    """E[v | h], (N, D1). Eq. 8; with the posterior in place of h, eq. 13."""
+    return visible.mean(torch.einsum("nks,ksd->nd", h, templates), c)
+
+
+def energy(v: Tensor, h: Tensor, templates: Tensor, bias: Tensor, c: Tensor, visible: Visible) -> Tensor:
+    """E(v, H), (N,). Eq. 5."""
+    return visible.energy(v, c) - (h * logits(visible.scaled(v), templates, bias)).sum((1, 2))
+
+
+def free_energy(v: Tensor, logits: Tensor, c: Tensor, visible: Visible) -> Tensor:
+    """-log sum_H exp(-E(v, H)), (N,), from the logits of the scaled inputs."""
+    return visible.energy(v, c) - softplus(total(logits), threshold=40).sum(-1)

@@ -1,0 +1,202 @@
+"""TransformSet: S linear operators, stored sparse, applied to batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from math import prod
+from typing import Any, overload
+
+import numpy as np
+import scipy.sparse
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from orbitpool.transforms.sparse import Sparse
+
+Shape = tuple[int, ...]
+
+
+class TransformSet:
+    """S linear operators T_s from a field of D1 pixels to a window of D2 pixels, stored sparse.
+
+    Made by the functions of `orbitpool.transforms` and never changed afterwards. Vectors hold pixels x channels,
+    channels last (a flattened (H, W) or (H, W, C) image); the number of channels is read off their length. Operators
+    follow their input to its device and float type. NumPy gives NumPy, tensors give tensors, with gradients.
+
+    Attributes
+    ----------
+    field_shape, window_shape : tuple of int
+        Pixels (rows, columns), or (frames,).
+    labels : tuple of str
+        What each operator does, in words.
+    """
+
+    def __init__(self, operators: Sparse, field_shape: Shape, window_shape: Shape, labels: Iterable[str]) -> None:
+        self._operators = operators  # (S D2, D1): the T_s stacked
+        self.field_shape, self.window_shape, self.labels = field_shape, window_shape, tuple(labels)
+        self._copies: dict[tuple[torch.device, torch.dtype], TransformSet] = {}
+
+    @overload
+    def apply(self, v: Tensor) -> Tensor: ...
+    @overload
+    def apply(self, v: NDArray[Any]) -> NDArray[Any]: ...
+    def apply(self, v: Any) -> Any:
+        """T_s v for every s: fields (..., D1 C) to windows (..., S, D2 C)."""
+        if not isinstance(v, Tensor):
+            return self.apply(_tensor(v)).numpy()
+        channels = _channels(v, self.field_shape, "field")
+        moved = self.to(v.device, v.dtype)._operators @ _pixels_by_batch(v, 1, channels)
+        return _batch_by_pixels(moved, (len(self), prod(self.window_shape) * channels), v.shape[:-1])
+
+    @overload
+    def adjoint(self, u: Tensor) -> Tensor: ...
+    @overload
+    def adjoint(self, u: NDArray[Any]) -> NDArray[Any]: ...
+    def adjoint(self, u: Any) -> Any:
+        """sum_s T_s' u_s: windows (..., S, D2 C) back to fields (..., D1 C)."""
+        if not isinstance(u, Tensor):
+            return self.adjoint(_tensor(u)).numpy()
+        channels = _channels(u, self.window_shape, "window")
+        if u.ndim < 2 or u.shape[-2] != len(self):
+            raise ValueError(
+                f"adjoint got shape {tuple(u.shape)}; it takes (..., {len(self)}, {u.shape[-1]}), "
+                "one window for each transformation"
+            )
+        back = self.to(u.device, u.dtype)._operators.T @ _pixels_by_batch(u, 2, channels)
+        return _batch_by_pixels(back, (prod(self.field_shape) * channels,), u.shape[:-2])
+
+    @overload
+    def orbit(self, w: Tensor) -> Tensor: ...
+    @overload
+    def orbit(self, w: NDArray[Any]) -> NDArray[Any]: ...
+    def orbit(self, w: Any) -> Any:
+        """T_s' w for every s: filters (..., D2 C) to their poses in the field (..., S, D1 C)."""
+        if not isinstance(w, Tensor):
+            return self.orbit(_tensor(w)).numpy()
+        channels = _channels(w, self.window_shape, "window")
+        posed = self.to(w.device, w.dtype)._transposes @ _pixels_by_batch(w, 1, channels)
+        return _batch_by_pixels(posed, (len(self), prod(self.field_shape) * channels), w.shape[:-1])
+
+    def to_dense(self) -> Tensor:
+        """The matrices for one channel, (S, D2, D1)."""
+        dense = torch.from_numpy(self._operators.to_scipy().toarray())
+        return dense.view(len(self), prod(self.window_shape), prod(self.field_shape)).to(self.device, self.dtype)
+
+    def to(self, device: str | torch.device | None = None, dtype: torch.dtype | None = None) -> TransformSet:
+        """The same set stored on another device or in another float type."""
+        place = torch.device(device) if device is not None else self.device
+        dtype = dtype or self.dtype
+        if not dtype.is_floating_point:
+            raise ValueError(f"dtype {dtype} has no fractions; transformations need a float type such as torch.float32")
+        if (place, dtype) == (self.device, self.dtype):
+            return self
+        if (place, dtype) not in self._copies:
+            operators = self._operators.to(place, dtype)
+            self._copies[place, dtype] = TransformSet(operators, self.field_shape, self.window_shape, self.labels)
+        return self._copies[place, dtype]
+
+    @property
+    def device(self) -> torch.device:
+        """Where the operators are stored."""
+        return self._operators.values.device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The float type in which the operators are stored."""
+        return self._operators.values.dtype
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the operators take."""
+        return self._operators.nbytes
+
+    @property
+    def nnz(self) -> int:
+        """Non-zero weights of all operators together: the multiplications it costs to move one channel."""
+        return self._operators.values.numel()
+
+    def matrices(self) -> list[Any]:
+        """Each T_s for one channel as a float64 scipy.sparse.csr_array, (D2, D1)."""
+        rows, size = self._operators.to_scipy(), prod(self.window_shape)
+        return [rows[start : start + size] for start in range(0, rows.shape[0], size)]
+
+    @cached_property
+    def _transposes(self) -> Sparse:
+        """(S D1, D2): the T_s' stacked."""
+        return Sparse.from_scipy(scipy.sparse.vstack([T.T for T in self.matrices()]), self.device, self.dtype)
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __getitem__(self, index: int | slice | Sequence[int]) -> TransformSet:
+        """A set of the chosen transformations; an integer chooses one."""
+        chosen = np.atleast_1d(np.arange(len(self))[index])
+        if len(chosen) == 0:
+            raise ValueError(f"index {index} chooses none of {len(self)} transformations; a set holds at least one")
+        matrices = self.matrices()
+        labels = [self.labels[i] for i in chosen]
+        subset = stack([matrices[i] for i in chosen], self.field_shape, self.window_shape, labels)
+        return subset.to(self.device, self.dtype)
+
+    def __iter__(self) -> Iterator[TransformSet]:
+        return (self[i] for i in range(len(self)))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, TransformSet):
+            return NotImplemented
+        same_kind = (self.field_shape, self.window_shape, self.labels) == (
+            (other.field_shape, other.window_shape, other.labels)
+        )
+        return same_kind and bool((self._operators.to_scipy() != other._operators.to_scipy()).nnz == 0)
+
+    def __hash__(self) -> int:
+        return hash((self.field_shape, self.window_shape, self.labels))
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> TransformSet:
+        return self  # nothing changes a set, so a copy could not be told from it
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return TransformSet, (self._operators, self.field_shape, self.window_shape, self.labels)
+
+    def __repr__(self) -> str:
+        names = ", ".join(self.labels if len(self) <= 3 else (self.labels[0], "…", self.labels[-1]))
+        return f"TransformSet({len(self)} of {by(self.field_shape)} → {by(self.window_shape)}: {names})"
+
+
+def stack(matrices: Sequence[Any], field: Shape, window: Shape, labels: Iterable[str]) -> TransformSet:
+    """A set from sparse matrices of shape (D2, D1) each."""
+    stacked = scipy.sparse.vstack(matrices, format="csr")
+    return TransformSet(Sparse.from_scipy(stacked, torch.device("cpu"), torch.float64), field, window, labels)
+
+
+def by(shape: Shape) -> str:
+    """A shape as a person writes it: 28×28."""
+    return "×".join(map(str, shape))
+
+
+def _tensor(array: Any) -> Tensor:
+    array = np.asarray(array)
+    return torch.tensor(array if np.issubdtype(array.dtype, np.floating) else array.astype(np.float64))
+
+
+def _channels(x: Tensor, pixels: Shape, name: str) -> int:
+    length, size = (x.shape[-1] if x.ndim else 0), prod(pixels)
+    if length == 0 or length % size:
+        raise ValueError(
+            f"vectors of length {length} do not fit a {name} of {by(pixels)} = {size} pixels; "
+            f"the length must be {size} times the number of channels"
+        )
+    return length // size
+
+
+def _pixels_by_batch(x: Tensor, axes: int, channels: int) -> Tensor:
+    """(..., pixels C) to (pixels, C N), where the last `axes` axes make up the pixels."""
+    n, length = prod(x.shape[:-axes]), prod(x.shape[-axes:])
+    return x.reshape(n, length).T.reshape(length // channels, channels * n)
+
+
+def _batch_by_pixels(y: Tensor, shape: Shape, lead: Sequence[int]) -> Tensor:
+    """(pixels, C N) to (..., *shape), a view: the batch stays last in memory."""
+    return y.view(*shape, prod(lead)).movedim(-1, 0).reshape(*lead, *shape)

@@ -1,0 +1,73 @@
+"""A constant sparse matrix that multiplies dense ones on any device, with gradients."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+import torch
+from torch import Tensor
+from torch.nn.functional import embedding_bag
+
+
+class Sparse:
+    """A sparse matrix in compressed rows.
+
+    The product is `embedding_bag`: the one sparse kernel of torch that is fast on a CPU and on a GPU, takes 32-bit
+    indices and every float type, and needs no particular BLAS. Its own gradient is slow and forgets the structure, so
+    the gradient used here is the product with the transpose.
+    """
+
+    def __init__(self, starts: Tensor, columns: Tensor, values: Tensor, shape: tuple[int, int]) -> None:
+        self.starts, self.columns, self.values, self.shape = starts, columns, values, shape
+
+    @classmethod
+    def from_scipy(cls, matrix: Any, device: torch.device, dtype: torch.dtype) -> Sparse:
+        """The same matrix, from any scipy.sparse format."""
+        rows = matrix.tocsr()
+        rows.sort_indices()
+        starts, columns = (torch.from_numpy(a.astype(np.int32)).to(device) for a in (rows.indptr, rows.indices))
+        return cls(starts, columns, torch.from_numpy(rows.data).to(device, dtype), rows.shape)
+
+    def to_scipy(self) -> Any:
+        """The same matrix as a float64 scipy.sparse.csr_array."""
+        values, columns, starts = (t.cpu().numpy() for t in (self.values.double(), self.columns, self.starts))
+        return scipy.sparse.csr_array((values, columns, starts), shape=self.shape)
+
+    def to(self, device: torch.device, dtype: torch.dtype) -> Sparse:
+        """The same matrix on another device or in another float type."""
+        return Sparse(self.starts.to(device), self.columns.to(device), self.values.to(device, dtype), self.shape)
+
+    @cached_property
+    def T(self) -> Sparse:
+        """The transpose."""
+        return Sparse.from_scipy(self.to_scipy().T, self.values.device, self.values.dtype)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the three arrays take."""
+        return sum(t.numel() * t.element_size() for t in (self.starts, self.columns, self.values))
+
+    def __matmul__(self, x: Tensor) -> Tensor:
+        product: Tensor = _Product.apply(x, self)  # type: ignore[no-untyped-call]
+        return product
+
+
+class _Product(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, matrix: Sparse) -> Tensor:
+        ctx.matrix = matrix
+        return embedding_bag(
+            matrix.columns,
+            x.contiguous(),
+            matrix.starts,
+            mode="sum",
+            per_sample_weights=matrix.values,
+            include_last_offset=True,
+        )
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
+        return ctx.matrix.T @ grads[0], None
