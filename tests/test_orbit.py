@@ -64,9 +64,11 @@ tiny_models = st.builds(
 def test_energy_is_eq_5(model):
     H = model.every_hidden_state()
     v = model.v[:1].expand(len(H), -1)
-    moved = model.transforms.apply(model.visible.scaled(v))  # T_s v
+    moved = model.transforms.apply(v / getattr(model.visible, "sigma", 1.0))  # T_s v
     filters = torch.einsum("nks,kd,nsd->n", H, model.W, moved)
-    expected = model.visible.energy(v, model.c) - filters - (H * model.b).sum((1, 2))
+    gaussian = isinstance(model.visible, orbit.Gaussian)
+    own = ((v - model.c) ** 2).sum(1) / (2 * model.visible.sigma**2) if gaussian else -v @ model.c
+    expected = own - filters - (H * model.b).sum((1, 2))
     assert_close(orbit.energy(v, H, model.templates, model.b, model.c, model.visible), expected)
 
 
@@ -107,7 +109,7 @@ def test_gaussian_conditional_minimises_the_energy():
 @given(tiny_models, st.floats(0.2, 3.0))
 def test_contrastive_statistics_are_the_gradient_of_the_free_energies(model, shift):
     """Law 2: differences of sum_s p_s T_s v, of p and of v are what autograd makes of F(v) - F(v-)."""
-    negative = (model.v * shift).clamp(-1, 1)
+    negative = model.visible.mean(torch.sin(model.v * 7 + shift), model.c.detach())
 
     def statistics(v):
         p, x = orbit.posterior(model.logits(v)), model.visible.scaled(v)
@@ -130,11 +132,11 @@ def test_slope_of_the_pooled_unit_is_exact(model):
     assert_close(slope, orbit.posterior(a) * (1 - orbit.pooled(a))[..., None])
 
 
-def test_an_orbit_of_one_is_the_plain_rbm():
+def test_an_orbit_of_one_is_the_plain_rbm(generator):
     """Law 3: eqs 1, 3 and 4 term by term."""
     model = Tiny(transforms=T.identity((2, 2)))
     W, b, c, v = model.W, model.b[:, 0], model.c, model.v
-    h = torch.bernoulli(torch.full((len(v), 3), 0.5, dtype=F64))
+    h = torch.bernoulli(torch.full((len(v), 3), 0.5, dtype=F64), generator=generator)
     assert_close(
         orbit.energy(v, h[..., None], model.templates, model.b, c, model.visible),
         -torch.einsum("nd,kd,nk->n", v, W, h) - h @ b - v @ c,
@@ -144,11 +146,11 @@ def test_an_orbit_of_one_is_the_plain_rbm():
     assert_close(orbit.decode(h[..., None], model.templates, c, model.visible), torch.sigmoid(h @ W + c))
 
 
-def test_features_do_not_change_along_a_closed_orbit(digits):
+def test_features_do_not_change_along_a_closed_orbit(digits, generator):
     """Law 5: quarter turns of real digits permute the poses and leave the pooled features alone."""
     turns = T.rotations(8, count=4, step=pi / 2)
-    W = torch.randn(20, 64, dtype=F64)
-    b = torch.randn(20, 1, dtype=F64).expand(20, 4)  # a filter's poses must be equally likely
+    W = torch.randn(20, 64, dtype=F64, generator=generator)
+    b = torch.randn(20, 1, dtype=F64, generator=generator).expand(20, 4)  # a filter's poses must be equally likely
     X = torch.from_numpy(digits[:100])
     posed = orbit.templates(W, turns)
     features = orbit.pooled(orbit.logits(X, posed, b))
@@ -168,6 +170,8 @@ def test_huge_logits_stay_finite(dtype, size):
     for value in (orbit.posterior(a), orbit.pooled(a), orbit.free_energy(v, a, c, orbit.Binary())):
         assert value.isfinite().all()
         assert torch.autograd.grad(value.sum(), a)[0].isfinite().all()
+    exact = -torch.nn.functional.softplus(torch.logsumexp(a.double(), -1)).sum(-1)
+    assert_close(orbit.free_energy(v, a, c, orbit.Binary()).double(), exact, rtol=1e-6, atol=0)
     p = orbit.posterior(a)
     assert_close(p.sum(-1), orbit.pooled(a))
     expected = torch.softmax(torch.cat([a, torch.zeros_like(a[..., :1])], -1), -1)[..., :-1]
@@ -184,8 +188,15 @@ def test_sampling_follows_the_posterior(generator):
     assert (poses[:, 2] == 0).all()
 
 
-def test_sampling_is_repeatable_by_seed():
-    p = torch.rand(50, 7, 3) / 3
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])
+def test_rare_poses_are_drawn_as_rarely_as_they_should(generator, dtype):
+    poses = orbit.sample(torch.full((1000, 1000, 4), 1e-4, dtype=dtype), generator)
+    drawn = torch.stack([(poses == s).double().mean() for s in range(4)])
+    assert_close(drawn, torch.full((4,), 1e-4, dtype=torch.float64), atol=5e-5, rtol=0)
+
+
+def test_sampling_is_repeatable_by_seed(generator):
+    p = torch.rand(50, 7, 3, generator=generator) / 3
     first, second, other = (orbit.sample(p, torch.Generator().manual_seed(seed)) for seed in (1, 1, 2))
     assert torch.equal(first, second)
     assert not torch.equal(first, other)
@@ -202,7 +213,13 @@ def test_visible_units_are_drawn_around_their_mean(generator):
 
 
 def test_what_does_not_fit_is_refused(generator):
-    with pytest.raises(ValueError, match="generator is on cpu but the probabilities are on meta; make it with"):
-        orbit.sample(torch.empty(1, 2, 3, device="meta"), generator)
+    elsewhere = torch.empty(1, 2, 3, device="meta")
+    for draw in (orbit.sample, orbit.Binary().draw, orbit.Gaussian().draw):
+        with pytest.raises(ValueError, match="generator is on cpu but the numbers are on meta; make it with"):
+            draw(elsewhere, generator)
+    with pytest.raises(ValueError, match=r"bias has shape \(2,\); templates of \(2, 3\) poses need one each"):
+        orbit.logits(torch.zeros(1, 6), torch.zeros(2, 3, 6), torch.zeros(2))
+    with pytest.raises(ValueError, match=r"sigma is 0\.0; a standard deviation must be greater than 0"):
+        orbit.Gaussian(0.0)
     with pytest.raises(ValueError, match="inputs have 5 numbers but templates have 6"):
         orbit.logits(torch.zeros(1, 5), torch.zeros(2, 3, 6), torch.zeros(2, 3))

@@ -13,7 +13,7 @@ from typing import Protocol
 
 import torch
 from torch import Tensor
-from torch.nn.functional import one_hot, softplus
+from torch.nn.functional import softplus
 
 from orbitpool.transforms import TransformSet
 
@@ -30,7 +30,11 @@ def logits(v: Tensor, templates: Tensor, bias: Tensor) -> Tensor:
             f"inputs have {v.shape[-1]} numbers but templates have {templates.shape[-1]}; "
             "both are pixels x channels of the receptive field"
         )
-    return torch.einsum("nd,ksd->nks", v, templates) + bias
+    if bias.shape != templates.shape[:2]:
+        raise ValueError(
+            f"bias has shape {tuple(bias.shape)}; templates of {tuple(templates.shape[:2])} poses need one each"
+        )
+    return (templates.permute(1, 0, 2) @ v.T).permute(2, 1, 0) + bias
 
 
 def posterior(logits: Tensor) -> Tensor:
@@ -41,11 +45,11 @@ def posterior(logits: Tensor) -> Tensor:
     return (weights / (weights.sum(0) + (-peak).exp())).permute(2, 1, 0)
 
 
-def total(logits: Tensor) -> Tensor:
+def total(logits: Tensor, overwrite: bool = False) -> Tensor:
     """Evidence for each filter in any pose, log sum_s exp a_s, (N, K)."""
     a = logits.permute(2, 1, 0)
     peak = a.detach().amax(0)
-    return ((a - peak).exp_().sum(0).log() + peak).T
+    return ((a.sub_(peak) if overwrite else a - peak).exp_().sum(0).log() + peak).T
 
 
 def pooled(logits: Tensor) -> Tensor:
@@ -55,23 +59,20 @@ def pooled(logits: Tensor) -> Tensor:
 
 def sample(posterior: Tensor, generator: torch.Generator) -> Tensor:
     """Draw the pose of each filter, (N, K) integers, -1 where the filter is off."""
-    if generator.device != posterior.device:
-        raise ValueError(
-            f"generator is on {generator.device} but the probabilities are on {posterior.device}; "
-            f"make it with torch.Generator({str(posterior.device)!r})"
-        )
+    _check_generator(generator, posterior)
     p = posterior.permute(2, 1, 0)
-    u = torch.rand(p.shape[1:], generator=generator, dtype=p.dtype, device=p.device)
-    pose = torch.zeros_like(u, dtype=torch.int64)
+    dtype = torch.promote_types(p.dtype, torch.float32)  # half precision has too few numbers near zero to draw from
+    u = torch.rand(p.shape[1:], generator=generator, dtype=dtype, device=p.device)
+    pose = torch.zeros_like(u, dtype=torch.int16)
     for p_s in p:  # walk down the cumulative distribution: u falls below zero in the pose that is drawn
         u -= p_s
         pose += u >= 0
-    return pose.masked_fill_(pose == len(p), -1).T
+    return pose.masked_fill_(pose == len(p), -1).long().T
 
 
 def hidden(pose: Tensor, n_poses: int, dtype: torch.dtype | None = None) -> Tensor:
     """The hidden units H that a pose index stands for, (N, K, S) of zeros and ones. Eq. 6."""
-    return one_hot(pose + 1, n_poses + 1)[..., 1:].to(dtype or torch.get_default_dtype())
+    return (pose[..., None] == torch.arange(n_poses, device=pose.device)).to(dtype or torch.get_default_dtype())
 
 
 class Visible(Protocol):
@@ -103,6 +104,7 @@ class Binary:
 
     def draw(self, mean: Tensor, generator: torch.Generator) -> Tensor:
         """Bits with the given means, (N, D1)."""
+        _check_generator(generator, mean)
         return torch.bernoulli(mean, generator=generator)
 
     def energy(self, v: Tensor, c: Tensor) -> Tensor:
@@ -114,6 +116,8 @@ class Gaussian:
     """Real-valued inputs with noise of standard deviation sigma."""
 
     def __init__(self, sigma: float | Tensor = 1.0) -> None:
+        if not bool(torch.as_tensor(sigma > 0).all()):
+            raise ValueError(f"sigma is {sigma}; a standard deviation must be greater than 0")
         self.sigma = sigma
 
     def scaled(self, v: Tensor) -> Tensor:
@@ -126,6 +130,7 @@ class Gaussian:
 
     def draw(self, mean: Tensor, generator: torch.Generator) -> Tensor:
         """Mean plus noise, (N, D1)."""
+        _check_generator(generator, mean)
         noise = torch.randn(mean.shape, generator=generator, dtype=mean.dtype, device=mean.device)
         return mean + self.sigma * noise
 
@@ -147,3 +152,11 @@ def energy(v: Tensor, h: Tensor, templates: Tensor, bias: Tensor, c: Tensor, vis
 def free_energy(v: Tensor, logits: Tensor, c: Tensor, visible: Visible) -> Tensor:
     """-log sum_H exp(-E(v, H)), (N,), from the logits of the scaled inputs."""
     return visible.energy(v, c) - softplus(total(logits), threshold=40).sum(-1)
+
+
+def _check_generator(generator: torch.Generator, x: Tensor) -> None:
+    here, there = x.device, generator.device
+    if here.type != there.type or (here.index or 0) != (there.index or 0):
+        raise ValueError(
+            f"generator is on {there} but the numbers are on {here}; make it with torch.Generator({str(here)!r})"
+        )

@@ -2,6 +2,7 @@ from math import pi
 
 import numpy as np
 import pytest
+import torch
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import ndimage
 
@@ -18,6 +19,13 @@ def test_combined_set_of_the_paper_has_ten_distinct_operators():
 def test_union_drops_what_a_set_repeats():
     full_circle_twice = T.rotations(5, count=8, step=pi / 2)
     assert T.union(full_circle_twice).labels == full_circle_twice.labels[:4]
+
+
+def test_union_of_large_sets_and_of_rounded_ones():
+    shifts = T.translations(32, 16)
+    assert T.union(shifts, shifts) == shifts
+    turns = T.rotations(5, 16, pi / 8)
+    assert len(T.union(turns, turns.to(dtype=torch.float32))) == 16
 
 
 def test_compose_is_every_product():
@@ -38,8 +46,11 @@ def test_from_matrices_keeps_the_numbers():
 
 
 def test_from_function_takes_any_linear_function(photographs):
+    buffer = np.empty((7, 8))
+
     def blur(image):
-        return ndimage.gaussian_filter(image, 1.0)[1:-1, 2:-2]
+        buffer[:] = ndimage.gaussian_filter(image, 1.0)[1:-1, 2:-2]
+        return buffer
 
     blurred = T.from_function(blur, (9, 12), (7, 8))
     image = photographs[1, 50:59, 60:72]
@@ -54,12 +65,15 @@ def test_from_function_takes_any_linear_function(photographs):
         lambda x: np.clip(x, 0, 1),
         lambda x: x - x**2 / 1e3,
         lambda x: np.abs(x),
+        lambda x: 1e-7 * np.abs(x),
+        lambda x: np.clip(x, -60, 60),
+        lambda x: x * 1j,
         lambda x: x / (x.max() + 1e-9),
         lambda x: np.full_like(x, np.nan),
     ],
 )
 def test_from_function_refuses_what_is_not_linear(f):
-    with pytest.raises(ValueError, match=r"not linear: it is off by .* leave out clipping|holds NaN"):
+    with pytest.raises(ValueError, match=r"not linear: it is off by .* leave out clipping|returned shape \(\)"):
         T.from_function(f, 4, 4)
 
 
@@ -74,6 +88,8 @@ def test_from_function_refuses_what_is_not_linear(f):
         (lambda: T.from_matrices(np.zeros((0, 2, 2))), r"matrices have shape \(0, 2, 2\)"),
         (lambda: T.from_matrices(np.eye(4), field=3), "field 3×3 has 9 pixels but the matrices have 4"),
         (lambda: T.from_matrices(np.eye(4), labels=["a", "b"]), "2 labels for 1 matrices"),
+        (lambda: T.from_matrices(np.eye(4), labels="a"), "give a list"),
+        (lambda: T.from_matrices(np.eye(4) * 1j), "matrices are complex"),
         (lambda: T.from_function(lambda x: x[1:], 4, 4), r"returned shape \(3, 4\); a window of 4×4 needs \(4, 4\)"),
     ],
 )

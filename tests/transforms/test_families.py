@@ -75,9 +75,8 @@ def test_rotations_come_in_the_authors_order(count):
     assert [float(label.split()[1].rstrip("°")) for label in labels] == [5.0 * k for k in steps]
 
 
-@pytest.mark.parametrize("field", [(8, 8), (11, 14)])
-def test_quarter_turns_are_exact_permutations(field):
-    size = min(field)
+@pytest.mark.parametrize("size", [8, 11])
+def test_quarter_turns_are_exact_permutations(size):
     T90 = T.rotations(size, count=4, step=pi / 2).to_dense().numpy()
     image = np.random.default_rng(0).normal(size=(size, size))
     for k, matrix in zip((-1, 0, 1, 2), T90, strict=True):
@@ -130,13 +129,17 @@ def test_sets_stay_small():
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (lambda: T.translations(6, 8), "window 8×8 is larger than field 6×6; translations need window <= field"),
-        (lambda: T.scalings((6, 9), (6, 10), 1), "window 6×10 is larger than field 6×9"),
-        (lambda: T.rotations(8, 4, 0.1, field=6), "window 8×8 is larger than field 6×6"),
-        (lambda: T.time_shifts(9, 11), "window 11 is larger than field 9"),
+        (lambda: T.translations(6, 8), "window 8×8 does not fit into 6×6; translations need window <= field"),
+        (lambda: T.scalings((6, 9), (6, 10), 1), "window 6×10 does not fit into 6×9; scalings need"),
+        (lambda: T.rotations(8, 4, 0.1, field=6), "window 8×8 does not fit into 6×6; rotations need"),
+        (lambda: T.time_shifts(9, 11), "window 11 does not fit into 9; time shifts need window <= frames"),
         (lambda: T.rotations(8, 0, 0.1), "count is 0; it must be a whole number, 1 or more"),
         (lambda: T.rotations(8, 2.5, 0.1), "count is 2.5"),
         (lambda: T.rotations(8, 4, float("nan")), "step is nan"),
+        (lambda: T.rotations(8, 4, None), "step is None"),
+        (lambda: T.identity(2.5), "field is 2.5; it must be a whole number"),
+        (lambda: T.identity("28"), "field is '28'; it must be"),
+        (lambda: T.identity(None), "field is None"),
         (lambda: T.rotations(8, 4, 0.1, border="wrap"), "border is 'wrap'; choose 'edge'"),
         (lambda: T.translations(8, 6, 0), "stride is 0"),
         (lambda: T.scalings(8, 6, -1), "step is -1"),

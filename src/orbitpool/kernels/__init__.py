@@ -1,8 +1,10 @@
-"""The heavy products, on whatever device the data is: the one place that knows how an orbit is computed fast.
+"""The heavy products, on whatever device the data is: the one place that decides how an orbit is computed fast.
 
-`reduce_orbit` is what encoding needs. A kernel for one kind of device goes beside `chunked` and is chosen here.
+A kernel for one kind of device goes beside `chunked` and is chosen here.
 """
 
 from orbitpool.kernels.chunked import reduce_orbit
+from orbitpool.kernels.devices import choose_device
+from orbitpool.kernels.products import correlate, generate, generate_sampled, respond
 
-__all__ = ["reduce_orbit"]
+__all__ = ["choose_device", "correlate", "generate", "generate_sampled", "reduce_orbit", "respond"]

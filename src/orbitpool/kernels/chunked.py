@@ -12,14 +12,15 @@ from torch import Tensor
 
 from orbitpool import orbit
 from orbitpool.transforms import TransformSet
+from orbitpool.transforms.set import channels_of
 
-Reduction = Literal["logsumexp", "max"]
+Reduction = Callable[[Tensor], Tensor]  # (n, k, S), which it may overwrite, to (n, k)
 
-REDUCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    "logsumexp": orbit.total,
+REDUCTIONS: dict[str, Reduction] = {
+    "logsumexp": lambda a: orbit.total(a, overwrite=True),
     "max": lambda a: a.permute(2, 1, 0).amax(0).T,
 }
-BUDGET = 64 * 2**20  # bytes; small buffers stay in cache and are given back and taken again without page faults
+BUDGET = 128 * 2**20  # bytes; small buffers stay in cache and are given back and taken again without page faults
 
 
 @dataclass(frozen=True)
@@ -38,12 +39,13 @@ def plan(n: int, k: int, channels: int, transforms: TransformSet, itemsize: int,
     by_inputs = n * moving + n * k * S * d2
     by_filters = k * moving + n * k * S * d1
     numbers = budget // itemsize
-    # Half of the budget is for what was moved, half for the logits and the copy that a reduction makes of them.
+    # A quarter for what is moved, because the last one lives until the next is there; an eighth for the logits, because
+    # there can be four like them: two signs, a reduction's copy, and the last chunk's.
     if by_inputs <= by_filters:
-        rows = _clip(numbers // 2 // (S * d2 + d1), n)
-        return Plan("inputs", rows, _clip(numbers // 4 // (S * rows), k))
-    filters = _clip(numbers // 2 // (S * d1 + d2), k)
-    return Plan("filters", _clip(numbers // 4 // (S * filters), n), filters)
+        rows = _even(numbers // 4 // (S * d2 + d1), n)
+        return Plan("inputs", rows, _even(numbers // 8 // (S * rows), k))
+    filters = _even(numbers // 4 // (S * d1 + d2), k)
+    return Plan("filters", _even(numbers // 8 // (S * filters), n), filters)
 
 
 @torch.no_grad()
@@ -52,11 +54,12 @@ def reduce_orbit(
     W: Tensor,
     transforms: TransformSet,
     bias: Tensor | None = None,
-    how: Reduction = "logsumexp",
+    how: str | Reduction = "logsumexp",
     two_sided: bool = False,
+    scale: Tensor | None = None,
     budget: int = BUDGET,
 ) -> Tensor:
-    """Reduce w_j' T_s v + b_js over s without holding (N, K, S); no gradients.
+    """Reduce g_js w_j' T_s v + b_js over s without holding (N, K, S); no gradients.
 
     Parameters
     ----------
@@ -64,9 +67,11 @@ def reduce_orbit(
     W : tensor (K, D2 C)
     transforms : TransformSet
     bias : tensor (K, S), optional
-    how : {"logsumexp", "max"}
+    how : {"logsumexp", "max"} or callable (n, k, S) -> (n, k)
     two_sided : bool
-        Also reduce -w_j' T_s v + b_js, from the same product.
+        Also reduce -g_js w_j' T_s v + b_js, from the same product.
+    scale : tensor (K, S), optional
+        The factors g.
     budget : int
         Bytes for intermediate results.
 
@@ -74,20 +79,24 @@ def reduce_orbit(
     -------
     tensor (N, K), or (N, 2 K) with the negative side last
     """
-    if how not in REDUCTIONS:
-        raise ValueError(f"how is {how!r}; choose one of {', '.join(REDUCTIONS)}")
-    (n, _), (k, _) = v.shape, W.shape
-    channels = _common_channels(v, W, transforms)
-    if bias is not None and bias.shape != (k, len(transforms)):
-        raise ValueError(f"bias has shape {tuple(bias.shape)}; {k} filters in {len(transforms)} poses need one each")
-    steps = plan(n, k, channels, transforms, v.element_size(), budget)
-    out = v.new_empty(n, 1 + two_sided, k)
+    reduce = how if callable(how) else REDUCTIONS.get(how)
+    if reduce is None:
+        raise ValueError(f"how is {how!r}; choose one of {', '.join(REDUCTIONS)}, or give a function")
+    channels = _check(v, W, transforms, {"bias": bias, "scale": scale})
+    steps = plan(len(v), len(W), channels, transforms, v.element_size(), budget)
+    sides = (1, -1) if two_sided else (1,)
+    out: Tensor | None = None
     for rows, filters, x in _products(v, W, transforms, steps):
-        for side, signed in enumerate((x, -x) if two_sided else (x,)):
+        if scale is not None:
+            x *= scale[filters]
+        for side, a in enumerate((x, -x) if two_sided else (x,)):
             if bias is not None:
-                signed += bias[filters]
-            out[rows, side, filters] = REDUCTIONS[how](signed)
-    return out.flatten(1)
+                a += bias[filters]
+            reduced = reduce(a)
+            if out is None:
+                out = reduced.new_empty(len(v), len(sides), len(W))
+            out[rows, side, filters] = reduced
+    return v.new_empty(0, len(sides) * len(W)) if out is None else out.flatten(1)
 
 
 def _products(v: Tensor, W: Tensor, transforms: TransformSet, steps: Plan) -> Iterator[tuple[slice, slice, Tensor]]:
@@ -109,15 +118,28 @@ def _slices(size: int, step: int) -> list[slice]:
     return [slice(start, start + step) for start in range(0, size, step)]
 
 
-def _clip(chunk: int, size: int) -> int:
-    return max(1, min(chunk, size))
+def _even(chunk: int, size: int) -> int:
+    """The chunk, at most as large as asked for, that divides the size most evenly."""
+    pieces = -(-size // max(1, chunk))
+    return -(-size // max(1, pieces)) or 1
 
 
-def _common_channels(v: Tensor, W: Tensor, transforms: TransformSet) -> int:
-    d1, d2, r, w = v.shape[1], W.shape[1], prod(transforms.field_shape), prod(transforms.window_shape)
-    if d1 == 0 or d1 % r or d1 // r * w != d2:
+def _check(v: Tensor, W: Tensor, transforms: TransformSet, each_pose: dict[str, Tensor | None]) -> int:
+    """The number of channels, if all that is given goes together."""
+    if v.ndim != 2 or W.ndim != 2 or v.dtype != W.dtype or v.device != W.device:
         raise ValueError(
-            f"inputs of {d1} numbers and filters of {d2} do not go together: the field has {r} pixels, the window {w}, "
-            "and both take the same number of channels"
+            f"inputs are {tuple(v.shape)} {v.dtype} on {v.device}, filters {tuple(W.shape)} {W.dtype} on {W.device}; "
+            "give (N, D1) and (K, D2) of one type on one device"
         )
-    return d1 // r
+    channels, filter_channels = (
+        channels_of(v, transforms.field_shape, "field"),
+        channels_of(W, transforms.window_shape, "window"),
+    )
+    if channels != filter_channels:
+        raise ValueError(f"inputs have {channels} channels and filters {filter_channels}; they must have as many")
+    for name, t in each_pose.items():
+        if t is not None and t.shape != (len(W), len(transforms)):
+            raise ValueError(
+                f"{name} has shape {tuple(t.shape)}; {len(W)} filters in {len(transforms)} poses need one each"
+            )
+    return channels

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import product
 from math import ceil, cos, degrees, isfinite, prod, sin
+from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
@@ -32,12 +33,16 @@ def translations(field: int | Sequence[int], window: int | Sequence[int], stride
     stride : int
         Pixels between neighbouring crops, gs in the paper.
     """
-    return _crops(as_shape("field", field), as_shape("window", window), stride, "shift ({}, {})")
+    around, to = as_shape("field", field), as_shape("window", window)
+    _check_fits(to, around, "translations need window <= field")
+    return _crops(around, to, stride, "shift ({}, {})")
 
 
 def time_shifts(frames: int, window: int, stride: int = 1) -> TransformSet:
     """Every run of `window` frames out of `frames` at a stride; the features of a frame are the channels."""
-    return _crops(as_shape("frames", frames, (1,)), as_shape("window", window, (1,)), stride, "shift {}")
+    around, to = as_shape("frames", frames, (1,)), as_shape("window", window, (1,))
+    _check_fits(to, around, "time shifts need window <= frames")
+    return _crops(around, to, stride, "shift {}")
 
 
 def rotations(
@@ -64,10 +69,10 @@ def rotations(
     """
     to = as_shape("window", window)
     around = as_shape("field", to if field is None else field)
-    _check_fits(to, around, "rotations")
+    _check_fits(to, around, "rotations need window <= field")
     _check_whole("count", count, 1)
-    if not isfinite(step):
-        raise ValueError(f"step is {step}; it must be a finite number of radians")
+    if not isinstance(step, Real) or not isfinite(step):
+        raise ValueError(f"step is {step!r}; it must be a finite number of radians")
     if border not in ("edge", "zero"):
         raise ValueError(f"border is {border!r}; choose 'edge' (repeat the outermost pixels) or 'zero'")
     y, x = np.meshgrid(*(np.arange(w) - (w - 1) / 2 for w in to), indexing="ij")
@@ -85,9 +90,10 @@ def rotations(
 
 
 def scalings(field: int | Sequence[int], window: int | Sequence[int], step: int) -> TransformSet:
-    """Centred squares of r, r - step, r - 2 step, … pixels, down to the window's size, shrunk to the window.
+    """The centred r - l step pixels, l = 0, 1, …, as long as they are no fewer than the window, shrunk to the window.
 
-    Shrinking is antialiased: the bilinear kernel is widened by the scale, and the weights of a pixel sum to one.
+    Shrinking is antialiased: the bilinear kernel is widened by the scale, and the weights of a pixel sum to one. The
+    kernel takes the pixels around the centred part where the field has them, as Pillow's `resize(box=…)` does.
 
     Parameters
     ----------
@@ -97,7 +103,7 @@ def scalings(field: int | Sequence[int], window: int | Sequence[int], step: int)
         Pixels between neighbouring sizes, gs in the paper.
     """
     around, to = as_shape("field", field), as_shape("window", window)
-    _check_fits(to, around, "scalings")
+    _check_fits(to, around, "scalings need window <= field")
     _check_whole("step", step, 1)
     levels = min(r - w for r, w in zip(around, to, strict=True)) // step + 1
     sizes = [tuple(r - level * step for r in around) for level in range(levels)]
@@ -129,17 +135,18 @@ def pad(field: int | Sequence[int], window: int | Sequence[int]) -> TransformSet
 
 def as_shape(name: str, size: int | Sequence[int], ndims: tuple[int, ...] = (2,)) -> Shape:
     """A size as a tuple of positive integers; one integer is the side of a square, or a number of frames."""
-    shape = (size,) * ndims[-1] if isinstance(size, (int, np.integer)) else tuple(size)
+    shape: tuple[Any, ...] = (
+        tuple(size) if isinstance(size, (Sequence, np.ndarray)) and np.ndim(size) else (size,) * ndims[-1]
+    )
     if len(shape) not in ndims:
         forms = {1: "(frames,)", 2: "(rows, columns)"}
         raise ValueError(f"{name} is {size!r}; give one number or {' or '.join(forms[n] for n in ndims)}")
     for n in shape:
         _check_whole(name, n, 1)
-    return tuple(int(n) for n in shape)
+    return tuple(map(int, shape))
 
 
 def _crops(field: Shape, window: Shape, stride: int, label: str) -> TransformSet:
-    _check_fits(window, field, "translations")
     _check_whole("stride", stride, 1)
     pixels = np.arange(prod(field)).reshape(field)
     corners = list(product(*(range(0, r - w + 1, stride) for r, w in zip(field, window, strict=True))))
@@ -154,6 +161,7 @@ def _choose(pixels: NDArray[np.integer], of: int) -> Any:
 
 def _taps(x: Floats, size: int, width: float = 1.0) -> tuple[NDArray[np.int64], Floats]:
     """Pixels of a row of `size` that a triangle of half-width `width` around each x covers, and their weights."""
+    x = x.round(9)  # a rounding error away from a pixel is that pixel: quarter turns become exact permutations
     first = np.floor(x - width).astype(np.int64) + 1
     index = first[:, None] + np.arange(ceil(2 * width))
     weight = np.maximum(0, 1 - np.abs(index - x[:, None]) / width) * ((index >= 0) & (index < size))
@@ -165,13 +173,10 @@ def _interpolation(y: Floats, x: Floats, field: Shape, clamp: bool) -> Any:
     height, width = field
     if clamp:
         y, x = y.clip(0, height - 1), x.clip(0, width - 1)
-    # Coordinates a rounding error away from a pixel are that pixel: quarter turns become exact permutations.
-    (i, wy), (j, wx) = _taps(y.round(9), height), _taps(x.round(9), width)
+    (i, wy), (j, wx) = _taps(y, height), _taps(x, width)
     columns = i[:, :, None] * width + j[:, None, :]
     weights = wy[:, :, None] * wx[:, None, :]
-    rows = np.broadcast_to(np.arange(len(y))[:, None, None], columns.shape)
-    used = weights > 0
-    return scipy.sparse.csr_array((weights[used], (rows[used], columns[used])), (len(y), height * width))
+    return _weighted(columns.reshape(len(y), -1), weights.reshape(len(y), -1), height * width)
 
 
 def _shrink(field: int, size: int, window: int) -> Any:
@@ -179,15 +184,19 @@ def _shrink(field: int, size: int, window: int) -> Any:
     scale = size / window
     centres = (field - size) / 2 + (np.arange(window) + 0.5) * scale - 0.5
     columns, weights = _taps(centres, field, scale)
-    weights /= weights.sum(1, keepdims=True)
-    rows = np.broadcast_to(np.arange(window)[:, None], columns.shape)
-    used = weights > 0
-    return scipy.sparse.csr_array((weights[used], (rows[used], columns[used])), (window, field))
+    return _weighted(columns, weights / weights.sum(1, keepdims=True), field)
 
 
-def _check_fits(window: Shape, field: Shape, what: str) -> None:
-    if len(window) != len(field) or any(w > r for w, r in zip(window, field, strict=True)):
-        raise ValueError(f"window {by(window)} is larger than field {by(field)}; {what} need window <= field")
+def _weighted(columns: NDArray[np.integer], weights: Floats, of: int) -> Any:
+    """The operator whose row i holds weights[i] at columns[i], (rows, of)."""
+    rows = np.broadcast_to(np.arange(len(columns))[:, None], columns.shape)
+    used = weights > 1e-12
+    return scipy.sparse.csr_array((weights[used], (rows[used], columns[used])), (len(columns), of))
+
+
+def _check_fits(window: Shape, field: Shape, rule: str) -> None:
+    if any(w > r for w, r in zip(window, field, strict=True)):
+        raise ValueError(f"window {by(window)} does not fit into {by(field)}; {rule}")
 
 
 def _check_whole(name: str, value: Any, least: int) -> None:

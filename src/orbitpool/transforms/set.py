@@ -46,7 +46,7 @@ class TransformSet:
         """T_s v for every s: fields (..., D1 C) to windows (..., S, D2 C)."""
         if not isinstance(v, Tensor):
             return self.apply(_tensor(v)).numpy()
-        channels = _channels(v, self.field_shape, "field")
+        channels = channels_of(v, self.field_shape, "field")
         moved = self.to(v.device, v.dtype)._operators @ _pixels_by_batch(v, 1, channels)
         return _batch_by_pixels(moved, (len(self), prod(self.window_shape) * channels), v.shape[:-1])
 
@@ -58,7 +58,7 @@ class TransformSet:
         """sum_s T_s' u_s: windows (..., S, D2 C) back to fields (..., D1 C)."""
         if not isinstance(u, Tensor):
             return self.adjoint(_tensor(u)).numpy()
-        channels = _channels(u, self.window_shape, "window")
+        channels = channels_of(u, self.window_shape, "window")
         if u.ndim < 2 or u.shape[-2] != len(self):
             raise ValueError(
                 f"adjoint got shape {tuple(u.shape)}; it takes (..., {len(self)}, {u.shape[-1]}), "
@@ -75,7 +75,7 @@ class TransformSet:
         """T_s' w for every s: filters (..., D2 C) to their poses in the field (..., S, D1 C)."""
         if not isinstance(w, Tensor):
             return self.orbit(_tensor(w)).numpy()
-        channels = _channels(w, self.window_shape, "window")
+        channels = channels_of(w, self.window_shape, "window")
         posed = self.to(w.device, w.dtype)._transposes @ _pixels_by_batch(w, 1, channels)
         return _batch_by_pixels(posed, (len(self), prod(self.field_shape) * channels), w.shape[:-1])
 
@@ -86,7 +86,7 @@ class TransformSet:
 
     def to(self, device: str | torch.device | None = None, dtype: torch.dtype | None = None) -> TransformSet:
         """The same set stored on another device or in another float type."""
-        place = torch.device(device) if device is not None else self.device
+        place = torch.empty(0, device=device or self.device).device  # "cuda" is some "cuda:0"
         dtype = dtype or self.dtype
         if not dtype.is_floating_point:
             raise ValueError(f"dtype {dtype} has no fractions; transformations need a float type such as torch.float32")
@@ -141,9 +141,11 @@ class TransformSet:
         return subset.to(self.device, self.dtype)
 
     def __iter__(self) -> Iterator[TransformSet]:
-        return (self[i] for i in range(len(self)))
+        for matrix, label in zip(self.matrices(), self.labels, strict=True):
+            yield stack([matrix], self.field_shape, self.window_shape, [label]).to(self.device, self.dtype)
 
     def __eq__(self, other: object) -> bool:
+        """Same shapes, labels and weights; weights rounded to another float type are others."""
         if not isinstance(other, TransformSet):
             return NotImplemented
         same_kind = (self.field_shape, self.window_shape, self.labels) == (
@@ -178,11 +180,15 @@ def by(shape: Shape) -> str:
 
 def _tensor(array: Any) -> Tensor:
     array = np.asarray(array)
-    return torch.tensor(array if np.issubdtype(array.dtype, np.floating) else array.astype(np.float64))
+    if array.dtype.kind not in "fiub":
+        raise ValueError(f"an array of {array.dtype} is not one of real numbers; transformations take those alone")
+    kept = array.dtype.kind == "f" and array.dtype.itemsize <= 8
+    return torch.from_numpy(np.array(array, dtype=array.dtype.newbyteorder("=") if kept else np.float64, order="C"))
 
 
-def _channels(x: Tensor, pixels: Shape, name: str) -> int:
-    length, size = (x.shape[-1] if x.ndim else 0), prod(pixels)
+def channels_of(x: Tensor, pixels: Shape, name: str) -> int:
+    """The number of channels of vectors over a field or window."""
+    length, size = (x.shape[-1] if x.ndim else 1), prod(pixels)
     if length == 0 or length % size:
         raise ValueError(
             f"vectors of length {length} do not fit a {name} of {by(pixels)} = {size} pixels; "

@@ -33,8 +33,8 @@ class Sparse:
 
     def to_scipy(self) -> Any:
         """The same matrix as a float64 scipy.sparse.csr_array."""
-        values, columns, starts = (t.cpu().numpy() for t in (self.values.double(), self.columns, self.starts))
-        return scipy.sparse.csr_array((values, columns, starts), shape=self.shape)
+        values, columns, starts = (t.cpu() for t in (self.values, self.columns, self.starts))
+        return scipy.sparse.csr_array((values.double().numpy(), columns.numpy(), starts.numpy()), shape=self.shape)
 
     def to(self, device: torch.device, dtype: torch.dtype) -> Sparse:
         """The same matrix on another device or in another float type."""
@@ -43,12 +43,17 @@ class Sparse:
     @cached_property
     def T(self) -> Sparse:
         """The transpose."""
-        return Sparse.from_scipy(self.to_scipy().T, self.values.device, self.values.dtype)
+        transpose = Sparse.from_scipy(self.to_scipy().T, self.values.device, self.values.dtype)
+        transpose.__dict__["T"] = self
+        return transpose
 
     @property
     def nbytes(self) -> int:
         """Bytes that the three arrays take."""
         return sum(t.numel() * t.element_size() for t in (self.starts, self.columns, self.values))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Sparse, (self.starts, self.columns, self.values, self.shape)
 
     def __matmul__(self, x: Tensor) -> Tensor:
         product: Tensor = _Product.apply(x, self)  # type: ignore[no-untyped-call]
@@ -57,8 +62,9 @@ class Sparse:
 
 class _Product(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, matrix: Sparse) -> Tensor:
-        ctx.matrix = matrix
+    def forward(x: Tensor, matrix: Sparse) -> Tensor:
+        if x.shape[1] == 0:  # torch 2.11 cannot make empty bags of float32
+            return x.new_empty(matrix.shape[0], 0)
         return embedding_bag(
             matrix.columns,
             x.contiguous(),
@@ -67,6 +73,10 @@ class _Product(torch.autograd.Function):
             per_sample_weights=matrix.values,
             include_last_offset=True,
         )
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, Sparse], output: Tensor) -> None:
+        ctx.matrix = inputs[1]
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:

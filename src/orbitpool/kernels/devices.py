@@ -1,0 +1,17 @@
+"""Which device to work on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+def choose_device(wish: str | torch.device, X: Any) -> torch.device:
+    """The device that was asked for; for "auto" that of a tensor, else a GPU if there is one, else the CPU."""
+    if wish != "auto":
+        return torch.empty(0, device=wish).device
+    if isinstance(X, Tensor):
+        return X.device
+    return torch.device("cuda", torch.cuda.current_device()) if torch.cuda.is_available() else torch.device("cpu")
