@@ -12,7 +12,7 @@ from orbitpool.kernels import reduce_orbit
 
 
 def run() -> Iterator[tuple[str, float]]:
-    """Ratios to the unchunked product, alone and with its reduction; few inputs are moved, many make the filters move."""
+    """Ratios to the unchunked product, alone and with its reduction, when inputs are moved and when filters are."""
     for n in (400, 1500):
         yield from _compare(n)
 

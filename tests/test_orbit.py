@@ -37,7 +37,7 @@ class Tiny:
         return orbit.logits(self.visible.scaled(v), self.templates, self.b)
 
     def free_energy(self, v):
-        return orbit.free_energy(v, self.logits(v), self.c, self.visible)
+        return orbit.free_energy(v, orbit.total(self.logits(v)), self.c, self.visible)
 
     def every_hidden_state(self):
         """All (S+1)^K matrices H, (M, K, S)."""
@@ -167,11 +167,11 @@ def test_features_do_not_change_along_a_closed_orbit(digits, generator):
 def test_huge_logits_stay_finite(dtype, size):
     a = torch.tensor([[[size, 0.0], [size, size], [-size, size]]], dtype=dtype, requires_grad=True)
     v, c = torch.zeros(1, 2, dtype=dtype), torch.zeros(2, dtype=dtype)
-    for value in (orbit.posterior(a), orbit.pooled(a), orbit.free_energy(v, a, c, orbit.Binary())):
+    for value in (orbit.posterior(a), orbit.pooled(a), orbit.free_energy(v, orbit.total(a), c, orbit.Binary())):
         assert value.isfinite().all()
         assert torch.autograd.grad(value.sum(), a)[0].isfinite().all()
     exact = -torch.nn.functional.softplus(torch.logsumexp(a.double(), -1)).sum(-1)
-    assert_close(orbit.free_energy(v, a, c, orbit.Binary()).double(), exact, rtol=1e-6, atol=0)
+    assert_close(orbit.free_energy(v, orbit.total(a), c, orbit.Binary()).double(), exact, rtol=1e-6, atol=0)
     p = orbit.posterior(a)
     assert_close(p.sum(-1), orbit.pooled(a))
     expected = torch.softmax(torch.cat([a, torch.zeros_like(a[..., :1])], -1), -1)[..., :-1]

@@ -84,6 +84,9 @@ class Visible(Protocol):
     def mean(self, x: Tensor, c: Tensor) -> Tensor:
         """E[v | h] from the filters' sum x, (N, D1)."""
 
+    def bias(self, v: Tensor) -> Tensor:
+        """Visible biases that alone give the mean of some inputs, (D1,)."""
+
     def draw(self, mean: Tensor, generator: torch.Generator) -> Tensor:
         """Sample v from its conditional mean, (N, D1)."""
 
@@ -101,6 +104,10 @@ class Binary:
     def mean(self, x: Tensor, c: Tensor) -> Tensor:
         """sigmoid(x + c), (N, D1). Eqs 4, 8 and 13."""
         return torch.sigmoid(x + c)
+
+    def bias(self, v: Tensor) -> Tensor:
+        """Logit of the mean, away from 0 and 1, (D1,)."""
+        return torch.logit(v.mean(0).clamp(0.01, 0.99))
 
     def draw(self, mean: Tensor, generator: torch.Generator) -> Tensor:
         """Bits with the given means, (N, D1)."""
@@ -128,6 +135,10 @@ class Gaussian:
         """Sigma x + c, (N, D1)."""
         return self.sigma * x + c
 
+    def bias(self, v: Tensor) -> Tensor:
+        """The mean, (D1,)."""
+        return v.mean(0)
+
     def draw(self, mean: Tensor, generator: torch.Generator) -> Tensor:
         """Mean plus noise, (N, D1)."""
         _check_generator(generator, mean)
@@ -149,9 +160,9 @@ def energy(v: Tensor, h: Tensor, templates: Tensor, bias: Tensor, c: Tensor, vis
     return visible.energy(v, c) - (h * logits(visible.scaled(v), templates, bias)).sum((1, 2))
 
 
-def free_energy(v: Tensor, logits: Tensor, c: Tensor, visible: Visible) -> Tensor:
-    """-log sum_H exp(-E(v, H)), (N,), from the logits of the scaled inputs."""
-    return visible.energy(v, c) - softplus(total(logits), threshold=40).sum(-1)
+def free_energy(v: Tensor, total: Tensor, c: Tensor, visible: Visible) -> Tensor:
+    """-log sum_H exp(-E(v, H)), (N,), from the `total` of the scaled inputs' logits."""
+    return visible.energy(v, c) - softplus(total, threshold=40).sum(-1)
 
 
 def _check_generator(generator: torch.Generator, x: Tensor) -> None:

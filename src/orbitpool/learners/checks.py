@@ -1,0 +1,49 @@
+"""Checks of parameters at an estimator's edge: each error says the value, the limit and the way out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from math import isfinite
+from numbers import Integral, Real
+from typing import Any
+
+
+def whole(name: str, value: Any, least: int = 1) -> None:
+    """A whole number that is large enough."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+        raise ValueError(f"{name} is {value!r}; it must be a whole number, {least} or more")
+
+
+def within(name: str, value: Any, low: float, high: float) -> None:
+    """A number strictly between two others."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not low < float(value) < high:
+        raise ValueError(f"{name} is {value!r}; it must lie between {low} and {high}, both excluded")
+
+
+def at_least(name: str, value: Any, least: float) -> None:
+    """A finite number that is large enough."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not isfinite(value) or float(value) < least:
+        raise ValueError(f"{name} is {value!r}; it must be a finite number, {least} or more")
+
+
+def above(name: str, value: Any, low: float) -> None:
+    """A finite number greater than another."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not isfinite(value) or float(value) <= low:
+        raise ValueError(f"{name} is {value!r}; it must be a finite number greater than {low}")
+
+
+def one_of(name: str, value: Any, choices: Iterable[Any]) -> None:
+    """One of a few names."""
+    if value not in choices:
+        raise ValueError(f"{name} is {value!r}; choose one of {', '.join(map(repr, choices))}")
+
+
+def schedule(name: str, value: Any, least: float = 0.0) -> None:
+    """A number, or {epoch: number} that says what holds from epoch 0 on."""
+    if not isinstance(value, Mapping):
+        at_least(name, value, least)
+        return
+    if 0 not in (int(epoch) for epoch in value):
+        raise ValueError(f"{name} is {value!r}; a schedule must say what holds from epoch 0 on: {{0: …, 5: …}}")
+    for epoch, number in value.items():
+        at_least(f"{name}[{epoch}]", number, least)

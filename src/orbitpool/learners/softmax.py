@@ -1,0 +1,95 @@
+"""What the RBM and the autoencoder share: a softmax over poses with an off state, and descent on a sparse objective."""
+
+from __future__ import annotations
+
+from math import log
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from orbitpool import encoders, orbit
+from orbitpool.kernels import generate, reduce_orbit, respond
+from orbitpool.learners import checks
+from orbitpool.learners.base import Learner
+from orbitpool.learners.sparsity import DISTANCES, Distance
+from orbitpool.learners.training import State, at
+
+
+class SoftmaxLearner(Learner):
+    """Filters W, hidden biases b and visible biases c, with eqs 7-8 (12-13) between inputs and hidden units."""
+
+    PARAMETERS: ClassVar = {"W": "components_", "b": "intercept_hidden_", "c": "intercept_visible_"}
+
+    def _visible(self, t: dict[str, Tensor]) -> orbit.Visible:
+        """What is assumed of inputs."""
+        raise AssertionError("a subclass knows its visible units")
+
+    def _check(self) -> None:
+        super()._check()
+        for name in ("learning_rate", "momentum"):
+            checks.schedule(name, getattr(self, name))
+        for name in ("learning_rate_decay", "weight_decay", "sparsity_cost"):
+            checks.at_least(name, getattr(self, name), 0)
+        checks.within("sparsity_target", self.sparsity_target, 0, 1)
+        checks.one_of("sparsity_distance", self.sparsity_distance, DISTANCES)
+
+    def _begin(self, look: Tensor, generator: torch.Generator, **given: Tensor) -> dict[str, Tensor]:
+        K, S, p = self.n_components, len(self._operators), self.sparsity_target
+        learned = {
+            "W": 0.02 * torch.randn(K, self._filter_size, generator=generator, dtype=look.dtype, device=look.device),
+            "b": look.new_full((K, S), log(p / (1 - p) / S)),  # E[z] starts at its target
+        }
+        learned["c"] = self._visible(given).bias(look)
+        return given | learned | {f"{name}.velocity": torch.zeros_like(t) for name, t in learned.items()}
+
+    @property
+    def _sparsity(self) -> Distance:
+        return DISTANCES[self.sparsity_distance]
+
+    def _rate(self, epoch: int) -> float:
+        return at(self.learning_rate, epoch) / (1 + float(self.learning_rate_decay) * epoch)
+
+    def _descend(self, state: State, gradients: dict[str, Tensor]) -> None:
+        """One step with momentum."""
+        rate, momentum = self._rate(state.at.epoch), at(self.momentum, state.at.epoch)
+        for name, gradient in gradients.items():
+            velocity = state.tensors[f"{name}.velocity"]
+            velocity.mul_(momentum).sub_(gradient, alpha=rate)
+            state.tensors[name] += velocity
+
+    def _advice(self, epoch: int) -> str:
+        return f"learning_rate was {self._rate(epoch):g}: lower it, or scale real-valued inputs to unit variance"
+
+    def _up(self, v: Tensor, t: dict[str, Tensor], visible: orbit.Visible) -> tuple[Tensor, Tensor]:
+        """Inputs in every pose, (N, S, D2), and the posterior, (N, K, S)."""
+        u = self._operators.apply(visible.scaled(v))
+        return u, orbit.posterior(respond(u, t["W"], t["b"]))
+
+    def _encode(self, v: Tensor, t: dict[str, Tensor]) -> Tensor:
+        scaled = self._visible(t).scaled(v)
+        return encoders.probability(scaled, t["W"], self._operators, t["b"], self.two_sided)
+
+    def _reconstruct(self, v: Tensor, t: dict[str, Tensor]) -> Tensor:
+        visible = self._visible(t)
+        _, p = self._up(v, t, visible)
+        return visible.mean(self._operators.adjoint(generate(p, t["W"])), t["c"])
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.n_components) * (2 if self.two_sided else 1)
+
+    def posterior(self, X: Any) -> Any:
+        """Probability of each pose of each filter, (N, K, S); the off state takes the rest. Eqs 7 and 12."""
+        return self._map(lambda v, t: self._up(v, t, self._visible(t))[1], X, self._few_rows)
+
+    def pose(self, X: Any) -> Any:
+        """Index of the likeliest pose of each filter, (N, K), -1 where the filter is likelier off than on."""
+
+        def likeliest(a: Tensor) -> Tensor:
+            return a.argmax(-1).masked_fill_(orbit.total(a) < 0, -1)
+
+        def poses(v: Tensor, t: dict[str, Tensor]) -> Tensor:
+            return reduce_orbit(self._visible(t).scaled(v), t["W"], self._operators, t["b"], likeliest)
+
+        return self._map(poses, X)

@@ -1,0 +1,288 @@
+"""The (sparse) transformation-invariant restricted Boltzmann machine: sections 3.1 and 3.2 of the paper."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import torch
+from sklearn.utils import check_random_state
+from torch import Tensor
+from torch.nn.functional import logsigmoid
+
+from orbitpool import orbit
+from orbitpool.kernels import correlate, generate_sampled, reduce_orbit
+from orbitpool.learners import checks
+from orbitpool.learners.softmax import SoftmaxLearner
+from orbitpool.learners.training import Schedule, State
+from orbitpool.transforms import TransformSet
+
+
+class TIRBM(SoftmaxLearner):
+    """Transformation-invariant restricted Boltzmann machine, sparse or not.
+
+    Contrastive divergence descends on the mean of F(v) - F(v-) over a batch, where F is the free energy and v- comes
+    from a few steps of Gibbs sampling, plus `sparsity_cost` sum_j D(sparsity_target, mean E[z_j | v]), plus half of
+    `weight_decay` |W|^2. Without transformations it is the plain RBM.
+
+    Parameters
+    ----------
+    n_components : int
+        Number of filters K.
+    transforms : TransformSet or None
+        The poses; None for one pose that covers the whole input.
+    visible : {"binary", "gaussian"}
+        Inputs in [0, 1], or real-valued ones.
+    sigma : float or "learned"
+        Standard deviation of Gaussian inputs around their reconstruction. Learned, it starts at the distance of inputs
+        from their k-means centre and follows the reconstruction error, one hundredth an epoch.
+    two_sided : bool
+        Also give features of -v, 2 K in all.
+    learning_rate, momentum : float or {epoch: float}
+        A number, or what holds from which epoch on.
+    learning_rate_decay : float
+        The rate is divided by 1 + decay * epoch.
+    weight_decay : float
+    sparsity_target, sparsity_cost : float
+        How often a filter should be on, and how much that matters; a cost of 0 gives the plain model.
+    sparsity_distance : {"l2", "kl"}
+    cd_steps : int
+        Steps of Gibbs sampling to the negative example.
+    persistent : bool
+        Whether chains go on from where the last update left them.
+    sample_visible : bool
+        Draw visible units in the chain, or take their means.
+    n_iter, batch_size : int
+        Epochs, and rows to an update.
+    early_stopping : bool
+        Hold out `validation_fraction` of the rows and stop when their reconstruction has not become better for
+        `n_iter_no_change` epochs.
+    checkpoint : path, optional
+        Keep the run in this file, every `checkpoint_every` updates and every epoch; `fit` goes on from it.
+    verbose : bool
+        Show progress.
+    device : str
+        "auto" takes a tensor's own device, else a GPU if there is one.
+    random_state : int, RandomState or None
+
+    Attributes
+    ----------
+    components_ : array (K, D2 C)
+        Filters w.
+    intercept_hidden_ : array (K, S)
+        Biases b of the filters' poses.
+    intercept_visible_ : array (D1 C,)
+        Biases c of the inputs.
+    sigma_ : array ()
+    history_ : dict of lists
+        One value an epoch: reconstruction_error, sparsity, pseudo_likelihood (binary), validation_error, seconds.
+    n_iter_ : int
+        Epochs done.
+    """
+
+    PARAMETERS: ClassVar = SoftmaxLearner.PARAMETERS | {"sigma": "sigma_"}
+
+    def __init__(
+        self,
+        n_components: int = 256,
+        transforms: TransformSet | None = None,
+        *,
+        visible: Literal["binary", "gaussian"] = "binary",
+        sigma: float | Literal["learned"] = 1.0,
+        two_sided: bool = False,
+        learning_rate: Schedule = 0.05,
+        learning_rate_decay: float = 0.0,
+        momentum: Schedule = 0.9,
+        weight_decay: float = 1e-4,
+        sparsity_target: float = 0.1,
+        sparsity_cost: float = 3.0,
+        sparsity_distance: Literal["l2", "kl"] = "l2",
+        cd_steps: int = 1,
+        persistent: bool = False,
+        sample_visible: bool = False,
+        n_iter: int = 10,
+        batch_size: int = 100,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 5,
+        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_every: int = 1000,
+        verbose: bool = False,
+        device: str = "auto",
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.transforms = transforms
+        self.visible = visible
+        self.sigma = sigma
+        self.two_sided = two_sided
+        self.learning_rate = learning_rate
+        self.learning_rate_decay = learning_rate_decay
+        self.momentum = momentum
+        self.weight_decay = weight_decay
+        self.sparsity_target = sparsity_target
+        self.sparsity_cost = sparsity_cost
+        self.sparsity_distance = sparsity_distance
+        self.cd_steps = cd_steps
+        self.persistent = persistent
+        self.sample_visible = sample_visible
+        self.n_iter = n_iter
+        self.batch_size = batch_size
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
+        self.verbose = verbose
+        self.device = device
+        self.random_state = random_state
+
+    def _check(self) -> None:
+        super()._check()
+        checks.one_of("visible", self.visible, ("binary", "gaussian"))
+        if self.sigma != "learned":
+            checks.above("sigma", self.sigma, 0)
+        checks.whole("cd_steps", self.cd_steps)
+
+    def _visible(self, t: dict[str, Tensor]) -> orbit.Visible:
+        return orbit.Binary() if self.visible == "binary" else orbit.Gaussian(t["sigma"])
+
+    def _begin(self, look: Tensor, generator: torch.Generator, **given: Tensor) -> dict[str, Tensor]:
+        if self.visible == "binary":
+            _warn_unless_unit(look)
+        sigma = _kmeans_distance(look, self.n_components) if self.sigma == "learned" else float(self.sigma)
+        given |= {"sigma": look.new_tensor(sigma)}
+        if self.persistent:
+            given |= {"chains": look[torch.arange(self.batch_size) % len(look)].clone()}
+        return super()._begin(look, generator, **given)
+
+    @torch.no_grad()
+    def _update(self, state: State, v: Tensor) -> Tensor:
+        t, visible = state.tensors, self._visible(state.tensors)
+        u, p = self._up(v, t, visible)
+        mean = self._down(orbit.sample(p, state.generator), t, visible)
+        error = (v - mean).square().mean()
+
+        if self.persistent:
+            negative, steps = t["chains"], self.cd_steps
+        else:
+            negative, steps = self._settle(mean, visible, state.generator), self.cd_steps - 1
+        u_, p_ = self._up(negative, t, visible)
+        for _ in range(steps):
+            mean = self._down(orbit.sample(p_, state.generator), t, visible)
+            negative = self._settle(mean, visible, state.generator)
+            u_, p_ = self._up(negative, t, visible)
+        if self.persistent:
+            t["chains"] = negative
+
+        z = p.permute(2, 1, 0).sum(0).T
+        activity = z.mean(0)
+        pull = self.sparsity_cost * self._sparsity.slope(self.sparsity_target, activity)
+        p *= (1 - pull * (1 - z))[..., None]  # dE[z_j]/da_js = p_js (1 - z_j) joins the statistics of the data
+        gradients = {
+            "W": correlate(p_, u_) / len(negative) - correlate(p, u) / len(v) + self.weight_decay * t["W"],
+            "b": _pose_means(p_) - _pose_means(p),
+            "c": visible.scaled(visible.scaled(negative.mean(0) - v.mean(0))),
+        }
+        self._descend(state, gradients)
+        return torch.stack([error, activity.mean()])
+
+    def _down(self, pose: Tensor, t: dict[str, Tensor], visible: orbit.Visible) -> Tensor:
+        """E[v | h] for sampled poses, (N, D1)."""
+        windows = generate_sampled(pose, t["W"], len(self._operators))
+        return visible.mean(self._operators.adjoint(windows), t["c"])
+
+    def _settle(self, mean: Tensor, visible: orbit.Visible, generator: torch.Generator) -> Tensor:
+        return visible.draw(mean, generator) if self.sample_visible else mean
+
+    def _end_epoch(self, state: State) -> None:
+        if self.sigma == "learned":
+            rms = (state.tensors["sums"][0] / state.at.rows).sqrt()
+            state.tensors["sigma"].mul_(0.99).add_(rms, alpha=0.01)
+
+    def _measure(self, state: State) -> dict[str, float]:
+        measured = super()._measure(state)
+        if self.visible == "binary":
+            v, t = self._watched, state.tensors
+            measured["pseudo_likelihood"] = float(self._pseudo_likelihood(v, t, np.random.RandomState(0)).mean())
+        return measured
+
+    def _free_energy(self, v: Tensor, t: dict[str, Tensor]) -> Tensor:
+        visible = self._visible(t)
+        total = reduce_orbit(visible.scaled(v), t["W"], self._operators, t["b"])
+        return orbit.free_energy(v, total, t["c"], visible)
+
+    def _pseudo_likelihood(self, v: Tensor, t: dict[str, Tensor], random: np.random.RandomState) -> Tensor:
+        bit = torch.as_tensor(random.randint(v.shape[1], size=(len(v), 1)), device=v.device)
+        flipped = v.scatter(1, bit, 1 - v.gather(1, bit))
+        return v.shape[1] * logsigmoid(self._free_energy(flipped, t) - self._free_energy(v, t))
+
+    def free_energy(self, X: Any) -> Any:
+        """Minus the log-probability of each input up to a constant that all inputs share, (N,)."""
+        return self._map(self._free_energy, X)
+
+    def score_samples(self, X: Any) -> Any:
+        """Log-probability of each input up to a constant that all inputs share, (N,)."""
+        return self._map(lambda v, t: -self._free_energy(v, t), X)
+
+    def pseudo_likelihood(self, X: Any, random_state: Any = None) -> Any:
+        """Estimate sum_i log p(v_i | the others) of binary inputs from one random bit of each, (N,)."""
+        checks.one_of("visible", self.visible, ("binary",))
+        random = check_random_state(random_state)
+        return self._map(lambda v, t: self._pseudo_likelihood(v, t, random), X)
+
+    @torch.no_grad()
+    def sample(self, n_samples: int = 1, steps: int = 1000, start: Any = None, random_state: Any = None) -> Any:
+        """Inputs drawn from the model by block Gibbs sampling, (n_samples, D1).
+
+        Parameters
+        ----------
+        n_samples : int
+        steps : int
+            Times that all hidden and then all visible units are drawn.
+        start : array (n_samples, D1), optional
+            Where chains start; from the visible biases alone if not given.
+        random_state : int, RandomState or None
+        """
+        checks.whole("steps", steps)
+        seed = int(check_random_state(random_state).randint(2**31 - 1))
+        if start is None:
+            checks.whole("n_samples", n_samples)
+            start = np.zeros((n_samples, self.n_features_in_), dtype=self.components_.dtype)
+            return self.sample(n_samples, steps, self._map(lambda v, t: self._visible(t).mean(v, t["c"]), start), seed)
+
+        def walk(v: Tensor, t: dict[str, Tensor]) -> Tensor:
+            visible, generator = self._visible(t), torch.Generator(v.device).manual_seed(seed)
+            for _ in range(steps):
+                pose = orbit.sample(self._up(v, t, visible)[1], generator)
+                v = visible.draw(self._down(pose, t, visible), generator)
+            return v
+
+        return self._map(walk, start)
+
+
+def _pose_means(p: Tensor) -> Tensor:
+    """Mean over inputs, (K, S)."""
+    return p.permute(2, 1, 0).mean(2).T
+
+
+def _warn_unless_unit(look: Tensor) -> None:
+    low, high = look.min().item(), look.max().item()
+    if low < 0 or high > 1:
+        warnings.warn(
+            f"inputs range from {low:.3g} to {high:.3g} and binary units take values from 0 to 1; "
+            "scale the inputs, or choose visible='gaussian'",
+            stacklevel=5,
+        )
+
+
+def _kmeans_distance(look: Tensor, n_clusters: int) -> float:
+    """Root mean squared difference between inputs and their k-means centres, a pixel."""
+    from sklearn.cluster import MiniBatchKMeans
+
+    X = look.cpu().numpy()
+    k = max(1, min(n_clusters, len(X) // 20))
+    kmeans = MiniBatchKMeans(k, n_init=1, max_iter=10, random_state=0).fit(X)
+    return max(float(np.sqrt(kmeans.inertia_ / X.size)), 1e-3)

@@ -1,0 +1,105 @@
+"""Models and checkpoints as files: safetensors with JSON beside the tensors, whole or not there at all.
+
+Nothing in a file is executed when it is read. Every byte is covered by a checksum: a digest of the file, computed with
+zeros in its own place, stands in the header.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from math import prod
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from orbitpool.transforms import TransformSet
+from orbitpool.transforms.sparse import Sparse
+
+FORMAT, VERSION = "orbitpool", 1
+_NO_DIGEST = "0" * 64
+
+
+class ModelFileError(ValueError):
+    """A file that cannot be trusted or understood."""
+
+
+def write(path: str | os.PathLike[str], content: dict[str, Any], tensors: dict[str, Tensor]) -> None:
+    """Write a file in one step: readers see the old one or the new one, never a part."""
+    from safetensors.torch import save
+
+    header = {"format": FORMAT, "version": VERSION, "content": content}
+    plain = {name: t.detach().cpu().contiguous() for name, t in tensors.items()}
+    data = save(plain, {"orbitpool": json.dumps(header, allow_nan=True), "sha256": _NO_DIGEST})
+    _replace(Path(path), data.replace(_NO_DIGEST.encode(), _digest(data).encode(), 1))
+
+
+def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """What `write` was given, after checking that it is just that."""
+    from safetensors import SafetensorError
+    from safetensors.torch import load
+
+    data = Path(path).read_bytes()
+    try:
+        size = int.from_bytes(data[:8], "little")
+        found = json.loads(data[8 : 8 + size])["__metadata__"]
+        digest, header = bytes.fromhex(found["sha256"]).hex(), json.loads(found["orbitpool"])
+        told = header["format"], header["version"]
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise ModelFileError(f"{path} is not a file that orbitpool wrote, or its header is damaged") from error
+    if told != (FORMAT, VERSION):
+        raise ModelFileError(f"{path} is of format {told}; this orbitpool reads {(FORMAT, VERSION)}")
+    if _digest(data.replace(digest.encode(), _NO_DIGEST.encode(), 1)) != digest:
+        raise ModelFileError(f"{path} is damaged: its checksum does not match; restore it from a copy or train again")
+    try:
+        return header["content"], load(data)
+    except SafetensorError as error:
+        raise ModelFileError(f"{path} is damaged: {error}") from error
+
+
+def pack_transforms(transforms: TransformSet) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """A transformation set as JSON and tensors."""
+    content = {
+        "field": transforms.field_shape,
+        "window": transforms.window_shape,
+        "labels": transforms.labels,
+    }
+    rows = transforms._operators
+    return content, {"T.starts": rows.starts, "T.columns": rows.columns, "T.values": rows.values}
+
+
+def unpack_transforms(content: dict[str, Any], tensors: dict[str, Tensor]) -> TransformSet:
+    """The transformation set that `pack_transforms` took apart; refuses one that would read outside its field."""
+    field, window = tuple(content["field"]), tuple(content["window"])
+    shape = (len(content["labels"]) * prod(window), prod(field))
+    starts, columns, values = (tensors[f"T.{name}"] for name in ("starts", "columns", "values"))
+    sound = (
+        len(starts) == shape[0] + 1
+        and starts[0] == 0
+        and starts[-1] == len(columns) == len(values)
+        and (starts.diff() >= 0).all()
+        and ((columns >= 0) & (columns < shape[1])).all()
+        and values.isfinite().all()
+    )
+    if not sound:
+        raise ModelFileError("the transformations in the file contradict their own shapes")
+    return TransformSet(Sparse(starts, columns, values, shape), field, window, content["labels"])
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _replace(path: Path, data: bytes) -> None:
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        with partial.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(partial, path)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
