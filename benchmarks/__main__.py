@@ -1,6 +1,7 @@
 """Run every benchmark and print its ratios: `make bench`."""
 
-from benchmarks import reduction
+from benchmarks import learning, reduction
 
-for name, ratio in reduction.run():
-    print(f"{name:<72} {ratio:6.2f}")
+for benchmark in (reduction, learning):
+    for name, ratio in benchmark.run():
+        print(f"{name:<76} {ratio:6.2f}", flush=True)

@@ -176,6 +176,8 @@ def test_huge_logits_stay_finite(dtype, size):
     assert_close(p.sum(-1), orbit.pooled(a))
     expected = torch.softmax(torch.cat([a, torch.zeros_like(a[..., :1])], -1), -1)[..., :-1]
     assert_close(p, expected)
+    assert_close(orbit.posterior(a.detach().clone(), overwrite=True), expected)
+    assert_close(orbit.total(a.detach().clone(), overwrite=True), torch.logsumexp(a, -1))
 
 
 def test_sampling_follows_the_posterior(generator):

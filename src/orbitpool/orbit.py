@@ -4,7 +4,7 @@ Letters: N inputs v of D1 numbers, K filters W of D2 numbers, S transformations 
 biases c (D1,). Hidden unit (j, s) says that filter j is present in pose s; at most one s is on for each j (eq. 6).
 
 Shapes are stated as mathematics has them, (N, K, S). The fast paths keep the batch last in memory, so a tensor of
-that shape is often a reversed view; what reduces over poses here reverses it back and streams through memory.
+that shape is often a permuted view; what reduces over poses here puts the batch last again and streams through memory.
 """
 
 from __future__ import annotations
@@ -37,12 +37,16 @@ def logits(v: Tensor, templates: Tensor, bias: Tensor) -> Tensor:
     return (templates.permute(1, 0, 2) @ v.T).permute(2, 1, 0) + bias
 
 
-def posterior(logits: Tensor) -> Tensor:
-    """Probability of each pose of each filter, (N, K, S); the off state takes the rest. Eqs 7 and 12."""
+def posterior(logits: Tensor, overwrite: bool = False) -> Tensor:
+    """Probability of each pose of each filter, (N, K, S); the off state takes the rest. Eqs 7 and 12.
+
+    With `overwrite`, which allows no gradients, the result takes the place of the logits.
+    """
     a = logits.permute(2, 1, 0)
-    peak = a.detach().amax(0).clamp_min(0)
-    weights = (a - peak).exp_()
-    return (weights / (weights.sum(0) + (-peak).exp())).permute(2, 1, 0)
+    peak = a.detach().amax(0).clamp_min_(0)
+    weights = (a.sub_(peak) if overwrite else a - peak).exp_()
+    sums = weights.sum(0) + peak.neg_().exp_()
+    return (weights.div_(sums) if overwrite else weights / sums).permute(2, 1, 0)
 
 
 def total(logits: Tensor, overwrite: bool = False) -> Tensor:
@@ -63,11 +67,11 @@ def sample(posterior: Tensor, generator: torch.Generator) -> Tensor:
     p = posterior.permute(2, 1, 0)
     dtype = torch.promote_types(p.dtype, torch.float32)  # half precision has too few numbers near zero to draw from
     u = torch.rand(p.shape[1:], generator=generator, dtype=dtype, device=p.device)
-    pose = torch.zeros_like(u, dtype=torch.int16)
+    pose = torch.zeros_like(u, dtype=torch.uint8 if len(p) < 256 else torch.int16)
     for p_s in p:  # walk down the cumulative distribution: u falls below zero in the pose that is drawn
         u -= p_s
-        pose += u >= 0
-    return pose.masked_fill_(pose == len(p), -1).long().T
+        pose += (u >= 0).view(torch.uint8)
+    return torch.where(pose == len(p), -1, pose.long()).T
 
 
 def hidden(pose: Tensor, n_poses: int, dtype: torch.dtype | None = None) -> Tensor:

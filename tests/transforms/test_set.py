@@ -139,7 +139,7 @@ def test_a_set_used_on_the_wrong_field_says_so():
 
 
 def test_a_moved_batch_is_a_view_with_the_batch_last():
-    """What the fast products rely on: no copy, poses and pixels first in memory."""
+    """What the fast products rely on: no copy, pixels first in memory."""
     moved = T.rotations(4, 3, 0.5).apply(torch.rand(7, 16))
-    assert moved.permute(1, 2, 0).is_contiguous()
+    assert moved.permute(2, 1, 0).is_contiguous()
     assert_allclose(moved.shape, (7, 3, 16))

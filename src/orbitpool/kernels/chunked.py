@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from orbitpool import orbit
+from orbitpool.kernels.products import flat_moved, respond
 from orbitpool.transforms import TransformSet
 from orbitpool.transforms.set import channels_of
 
@@ -100,18 +101,18 @@ def reduce_orbit(
 
 
 def _products(v: Tensor, W: Tensor, transforms: TransformSet, steps: Plan) -> Iterator[tuple[slice, slice, Tensor]]:
-    """w_j' T_s v of every chunk, (n, k, S) with poses first in memory."""
+    """w_j' T_s v of every chunk, (n, k, S), with inputs last in memory."""
     all_rows, all_filters = _slices(len(v), steps.rows), _slices(len(W), steps.filters)
     if steps.move == "inputs":
         for rows in all_rows:
-            moved = transforms.apply(v[rows]).permute(1, 2, 0)  # (S, D2, n)
+            moved = transforms.apply(v[rows])
             for filters in all_filters:
-                yield rows, filters, (W[filters] @ moved).permute(2, 1, 0)
+                yield rows, filters, respond(moved, W[filters])
     else:
         for filters in all_filters:
-            posed = transforms.orbit(W[filters]).permute(1, 0, 2)  # (S, k, D1)
+            posed = flat_moved(transforms.orbit(W[filters])).T  # (S k, D1)
             for rows in all_rows:
-                yield rows, filters, (posed @ v[rows].T).permute(2, 1, 0)
+                yield rows, filters, (posed @ v[rows].T).view(len(transforms), -1, len(v[rows])).permute(2, 1, 0)
 
 
 def _slices(size: int, step: int) -> list[slice]:

@@ -64,7 +64,7 @@ class SoftmaxLearner(Learner):
     def _up(self, v: Tensor, t: dict[str, Tensor], visible: orbit.Visible) -> tuple[Tensor, Tensor]:
         """Inputs in every pose, (N, S, D2), and the posterior, (N, K, S)."""
         u = self._operators.apply(visible.scaled(v))
-        return u, orbit.posterior(respond(u, t["W"], t["b"]))
+        return u, orbit.posterior(respond(u, t["W"], t["b"]), overwrite=not torch.is_grad_enabled())
 
     def _encode(self, v: Tensor, t: dict[str, Tensor]) -> Tensor:
         scaled = self._visible(t).scaled(v)

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid
 
 from orbitpool import orbit
-from orbitpool.kernels import correlate, generate_sampled, reduce_orbit
+from orbitpool.kernels import correlate_, generate_sampled, reduce_orbit
 from orbitpool.learners import checks
 from orbitpool.learners.softmax import SoftmaxLearner
 from orbitpool.learners.training import Schedule, State
@@ -181,8 +181,9 @@ class TIRBM(SoftmaxLearner):
         activity = z.mean(0)
         pull = self.sparsity_cost * self._sparsity.slope(self.sparsity_target, activity)
         p *= (1 - pull * (1 - z))[..., None]  # dE[z_j]/da_js = p_js (1 - z_j) joins the statistics of the data
+        W = correlate_(self.weight_decay * t["W"], p, u, -1 / len(v))
         gradients = {
-            "W": correlate(p_, u_) / len(negative) - correlate(p, u) / len(v) + self.weight_decay * t["W"],
+            "W": correlate_(W, p_, u_, 1 / len(negative)),
             "b": _pose_means(p_) - _pose_means(p),
             "c": visible.scaled(visible.scaled(negative.mean(0) - v.mean(0))),
         }
@@ -191,8 +192,7 @@ class TIRBM(SoftmaxLearner):
 
     def _down(self, pose: Tensor, t: dict[str, Tensor], visible: orbit.Visible) -> Tensor:
         """E[v | h] for sampled poses, (N, D1)."""
-        windows = generate_sampled(pose, t["W"], len(self._operators))
-        return visible.mean(self._operators.adjoint(windows), t["c"])
+        return visible.mean(generate_sampled(pose, t["W"], self._operators), t["c"])
 
     def _settle(self, mean: Tensor, visible: orbit.Visible, generator: torch.Generator) -> Tensor:
         return visible.draw(mean, generator) if self.sample_visible else mean

@@ -34,7 +34,9 @@ class TransformSet:
     """
 
     def __init__(self, operators: Sparse, field_shape: Shape, window_shape: Shape, labels: Iterable[str]) -> None:
-        self._operators = operators  # (S D2, D1): the T_s stacked
+        self._operators = (
+            operators  # (D2 S, D1): row d of every T_s, then row d + 1, so that products come out in one piece
+        )
         self.field_shape, self.window_shape, self.labels = field_shape, window_shape, tuple(labels)
         self._copies: dict[tuple[torch.device, torch.dtype], TransformSet] = {}
 
@@ -47,8 +49,7 @@ class TransformSet:
         if not isinstance(v, Tensor):
             return self.apply(_tensor(v)).numpy()
         channels = channels_of(v, self.field_shape, "field")
-        moved = self.to(v.device, v.dtype)._operators @ _pixels_by_batch(v, 1, channels)
-        return _batch_by_pixels(moved, (len(self), prod(self.window_shape) * channels), v.shape[:-1])
+        return self._each(self.to(v.device, v.dtype)._operators, v, channels)
 
     @overload
     def adjoint(self, u: Tensor) -> Tensor: ...
@@ -64,8 +65,11 @@ class TransformSet:
                 f"adjoint got shape {tuple(u.shape)}; it takes (..., {len(self)}, {u.shape[-1]}), "
                 "one window for each transformation"
             )
-        back = self.to(u.device, u.dtype)._operators.T @ _pixels_by_batch(u, 2, channels)
-        return _batch_by_pixels(back, (prod(self.field_shape) * channels,), u.shape[:-2])
+        lead, n, d1, d2 = u.shape[:-2], prod(u.shape[:-2]), prod(self.field_shape), prod(self.window_shape)
+        windows = u.reshape(n, len(self), d2 * channels).permute(2, 1, 0).reshape(d2, channels, len(self), n)
+        rows = windows.transpose(1, 2).reshape(d2 * len(self), channels * n)
+        back = self.to(u.device, u.dtype)._operators.T @ rows
+        return back.view(d1 * channels, n).T.reshape(*lead, d1 * channels)
 
     @overload
     def orbit(self, w: Tensor) -> Tensor: ...
@@ -76,13 +80,19 @@ class TransformSet:
         if not isinstance(w, Tensor):
             return self.orbit(_tensor(w)).numpy()
         channels = channels_of(w, self.window_shape, "window")
-        posed = self.to(w.device, w.dtype)._transposes @ _pixels_by_batch(w, 1, channels)
-        return _batch_by_pixels(posed, (len(self), prod(self.field_shape) * channels), w.shape[:-1])
+        return self._each(self.to(w.device, w.dtype)._transposes, w, channels)
+
+    def _each(self, operators: Sparse, x: Tensor, channels: int) -> Tensor:
+        """Every operator on every vector, (..., S, pixels C): a view of (pixels C, S, N), the batch last in memory."""
+        lead, n, S, pixels = x.shape[:-1], prod(x.shape[:-1]), len(self), operators.shape[0] // len(self)
+        y = operators @ x.reshape(n, x.shape[-1]).T.reshape(operators.shape[1], channels * n)
+        y = y.view(pixels, S, channels, n).transpose(1, 2).reshape(pixels * channels, S, n)  # a copy only for channels
+        return y.permute(2, 1, 0).reshape(*lead, S, pixels * channels)
 
     def to_dense(self) -> Tensor:
         """The matrices for one channel, (S, D2, D1)."""
         dense = torch.from_numpy(self._operators.to_scipy().toarray())
-        return dense.view(len(self), prod(self.window_shape), prod(self.field_shape)).to(self.device, self.dtype)
+        return dense.view(prod(self.window_shape), len(self), -1).transpose(0, 1).to(self.device, self.dtype)
 
     def to(self, device: str | torch.device | None = None, dtype: torch.dtype | None = None) -> TransformSet:
         """The same set stored on another device or in another float type."""
@@ -119,13 +129,13 @@ class TransformSet:
 
     def matrices(self) -> list[Any]:
         """Each T_s for one channel as a float64 scipy.sparse.csr_array, (D2, D1)."""
-        rows, size = self._operators.to_scipy(), prod(self.window_shape)
-        return [rows[start : start + size] for start in range(0, rows.shape[0], size)]
+        rows = self._operators.to_scipy()
+        return [rows[s :: len(self)] for s in range(len(self))]
 
     @cached_property
     def _transposes(self) -> Sparse:
-        """(S D1, D2): the T_s' stacked."""
-        return Sparse.from_scipy(scipy.sparse.vstack([T.T for T in self.matrices()]), self.device, self.dtype)
+        """(D1 S, D2): the T_s' stacked likewise."""
+        return _interleave([T.T for T in self.matrices()], self.device, self.dtype)
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -169,8 +179,7 @@ class TransformSet:
 
 def stack(matrices: Sequence[Any], field: Shape, window: Shape, labels: Iterable[str]) -> TransformSet:
     """A set from sparse matrices of shape (D2, D1) each."""
-    stacked = scipy.sparse.vstack(matrices, format="csr")
-    return TransformSet(Sparse.from_scipy(stacked, torch.device("cpu"), torch.float64), field, window, labels)
+    return TransformSet(_interleave(matrices, torch.device("cpu"), torch.float64), field, window, labels)
 
 
 def by(shape: Shape) -> str:
@@ -197,12 +206,8 @@ def channels_of(x: Tensor, pixels: Shape, name: str) -> int:
     return length // size
 
 
-def _pixels_by_batch(x: Tensor, axes: int, channels: int) -> Tensor:
-    """(..., pixels C) to (pixels, C N), where the last `axes` axes make up the pixels."""
-    n, length = prod(x.shape[:-axes]), prod(x.shape[-axes:])
-    return x.reshape(n, length).T.reshape(length // channels, channels * n)
-
-
-def _batch_by_pixels(y: Tensor, shape: Shape, lead: Sequence[int]) -> Tensor:
-    """(pixels, C N) to (..., *shape), a view: the batch stays last in memory."""
-    return y.view(*shape, prod(lead)).movedim(-1, 0).reshape(*lead, *shape)
+def _interleave(matrices: Sequence[Any], device: torch.device, dtype: torch.dtype) -> Sparse:
+    """The first rows of all matrices, then the second rows, and so on."""
+    stacked = scipy.sparse.vstack(matrices, format="csr")
+    order = np.arange(stacked.shape[0]).reshape(len(matrices), -1).T.ravel()
+    return Sparse.from_scipy(stacked[order], device, dtype)

@@ -1,0 +1,39 @@
+import pytest
+import torch
+from torch.testing import assert_close
+
+from orbitpool import kernels, orbit
+from orbitpool import transforms as T
+
+F64 = torch.float64
+
+
+@pytest.mark.parametrize("transforms", [T.identity(5), T.translations(7, 5), T.rotations(5, 7, 0.3)])
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("n", [1, 63, 130])
+def test_products_are_the_three_sums_of_the_model(transforms, channels, n, generator, monkeypatch):
+    """sum_njs h_njs w_j' T_s v_n, with each of h, w and v taken out in turn, from dense templates."""
+    S, d2, d1 = transforms.to_dense().shape
+    K = 37
+    v = torch.randn(n, d1 * channels, generator=generator, dtype=F64)
+    W = torch.randn(K, d2 * channels, generator=generator, dtype=F64)
+    b = torch.randn(K, S, generator=generator, dtype=F64)
+    posed, u = orbit.templates(W, transforms), transforms.apply(v)
+    a = kernels.respond(u, W, b)
+    assert_close(a, orbit.logits(v, posed, b))
+    p = orbit.posterior(a)
+    total = kernels.correlate_(W.clone(), p, u, -0.5)
+    assert_close(total, W - 0.5 * torch.einsum("nks,nsd->kd", p, u))
+    assert_close(transforms.adjoint(kernels.generate(p, W)), torch.einsum("nks,ksd->nd", p, posed))
+    pose = orbit.sample(p, generator)
+    h = orbit.hidden(pose, S, F64)
+    assert 0 < h.sum() <= n * K
+    for dense in (0.0, 1.0):
+        monkeypatch.setattr(kernels.products, "DENSE", dense)
+        assert_close(kernels.generate_sampled(pose, W, transforms), torch.einsum("nks,ksd->nd", h, posed))
+
+
+def test_nothing_on_gives_nothing():
+    shifts = T.translations(4, 3)
+    off = torch.full((5, 8), -1)
+    assert (kernels.generate_sampled(off, torch.ones(8, 9), shifts) == 0).all()
