@@ -30,7 +30,7 @@ def _update() -> Iterator[tuple[str, float]]:
     K, S, N, D = 1000, 16, 200, 784
     model = TIRBM(K, T.rotations(28, S, pi / 8), batch_size=N, random_state=0)
     v = (torch.rand(N, D) < 0.2).float()
-    state = model._start(model._source(v, reset=True))
+    state = model._start(model._source(v, reset=True), 0)
     W, u, h = torch.randn(K, D), torch.randn(D, S * N), torch.rand(K, S * N)
 
     def products() -> None:

@@ -2,19 +2,49 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 from torch import Tensor
 
-from orbitpool.kernels import reduce_orbit
+from orbitpool.kernels import reduce_orbit, reduce_templates
 from orbitpool.transforms import TransformSet
 
 
-def probability(v: Tensor, W: Tensor, transforms: TransformSet, bias: Tensor, two_sided: bool = False) -> Tensor:
-    """Probability that each filter is on in any pose, (N, K). Eq. 10; two-sided (N, 2 K), the filters of -v last."""
-    return reduce_orbit(v, W, transforms, bias, "logsumexp", two_sided).sigmoid_()
+@dataclass(frozen=True)
+class Encoder:
+    """How a learner turns an input into K features, or 2 K with those of -v last.
+
+    Features are squash(reduce_s (g_js w_j' T_s v + b_js)).
+    """
+
+    W: Tensor  # (K, D2)
+    transforms: TransformSet
+    how: str  # "logsumexp" or "max"
+    squash: Callable[[Tensor], Tensor]
+    two_sided: bool = False
+    bias: Tensor | None = None  # (K, S)
+    scale: Tensor | None = None  # (K, S), the factors g
+
+    def encode(self, v: Tensor) -> Tensor:
+        """Features, (N, K) or (N, 2 K)."""
+        reduced = reduce_orbit(v, self.W, self.transforms, self.bias, self.how, self.two_sided, self.scale)
+        return self.squash(reduced)
+
+    def folded(self, P: Tensor) -> Callable[[Tensor], Tensor]:
+        """The features of P v as a function of v, (N, D) to (N, K) or (N, 2 K): P is folded into the filters once."""
+        posed = self.transforms.orbit(self.W)
+        templates = (posed if self.scale is None else posed * self.scale[..., None]) @ P
+        return lambda v: self.squash(reduce_templates(v, templates, self.bias, self.how, self.two_sided))
+
+
+def probability(W: Tensor, transforms: TransformSet, bias: Tensor, two_sided: bool = False) -> Encoder:
+    """Probability that each filter is on in any pose. Eq. 10."""
+    return Encoder(W, transforms, "logsumexp", lambda total: total.sigmoid_(), two_sided, bias)
 
 
 def soft_threshold(
-    v: Tensor, W: Tensor, transforms: TransformSet, alpha: float, two_sided: bool = True, scale: Tensor | None = None
-) -> Tensor:
-    """max(max_s w_j' T_s v - alpha, 0), (N, K); two-sided (N, 2 K), the filters of -v last. Section 5.3."""
-    return reduce_orbit(v, W, transforms, None, "max", two_sided, scale=scale).sub_(alpha).clamp_(min=0)
+    W: Tensor, transforms: TransformSet, alpha: float, two_sided: bool = True, scale: Tensor | None = None
+) -> Encoder:
+    """max(max_s w_j' T_s v - alpha, 0). Section 5.3."""
+    return Encoder(W, transforms, "max", lambda peak: peak.sub_(alpha).clamp_(min=0), two_sided, scale=scale)

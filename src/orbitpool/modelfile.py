@@ -13,6 +13,7 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from orbitpool.transforms import TransformSet
@@ -76,7 +77,12 @@ def unpack_transforms(content: dict[str, Any], tensors: dict[str, Tensor]) -> Tr
     shape = (len(content["labels"]) * prod(window), prod(field))
     starts, columns, values = (tensors[f"T.{name}"] for name in ("starts", "columns", "values"))
     sound = (
-        len(starts) == shape[0] + 1
+        len(content["labels"]) > 0
+        and min(*field, *window) > 0
+        and starts.ndim == columns.ndim == values.ndim == 1
+        and starts.dtype == columns.dtype == torch.int32
+        and values.is_floating_point()
+        and len(starts) == shape[0] + 1
         and starts[0] == 0
         and starts[-1] == len(columns) == len(values)
         and (starts.diff() >= 0).all()

@@ -127,7 +127,7 @@ class Gaussian:
     """Real-valued inputs with noise of standard deviation sigma."""
 
     def __init__(self, sigma: float | Tensor = 1.0) -> None:
-        if not bool(torch.as_tensor(sigma > 0).all()):
+        if not isinstance(sigma, Tensor) and not sigma > 0:  # a tensor's value would have to be waited for
             raise ValueError(f"sigma is {sigma}; a standard deviation must be greater than 0")
         self.sigma = sigma
 

@@ -10,7 +10,7 @@ from torch.testing import assert_close
 
 from orbitpool import orbit
 from orbitpool import transforms as T
-from orbitpool.kernels import reduce_orbit
+from orbitpool.kernels import reduce_orbit, reduce_templates
 from orbitpool.kernels.chunked import plan
 
 SETS = [T.identity(5), T.translations(7, 5), T.rotations(5, 7, 0.3), T.scalings(8, 4, 1), T.time_shifts(11, 9)]
@@ -45,6 +45,8 @@ def test_chunks_of_any_size_give_the_definition(transforms, n, k, channels, how,
     scaled = reduce_orbit(v, W, transforms, how=lambda a: a.amin(-1), scale=scale, budget=budget)
     a = orbit.logits(v, orbit.templates(W, transforms), torch.zeros_like(bias))
     assert_close(scaled, (a * scale).amin(-1))
+    posed = orbit.templates(W, transforms)
+    assert_close(reduce_templates(v, posed, bias, how, two_sided, budget), reduced)
     unbiased = reduce_orbit(v, W, transforms, how=how, two_sided=two_sided, budget=budget)
     assert_close(unbiased, by_definition(v, W, transforms, torch.zeros_like(bias), how, two_sided))
 

@@ -22,7 +22,7 @@ def test_an_update_is_the_gradient_of_eqs_12_and_13(decoder, loss, distance):
     v = torch.rand(7, 6, dtype=F64, generator=torch.Generator().manual_seed(1))
     model = TIAutoencoder(4, SHIFTS, decoder=decoder, loss=loss, sparsity_distance=distance, weight_decay=0.01)
     model.set_params(momentum=0.0, random_state=0)
-    state = model._start(model._source(v, reset=True))
+    state = model._start(model._source(v, reset=True), 0)
     W, b, c = (state.tensors[name].clone().requires_grad_() for name in "Wbc")
     model._update(state, v)
 

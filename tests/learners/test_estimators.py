@@ -116,3 +116,30 @@ def test_bad_inputs_are_refused(learner, digits):
         model.transform(torch.zeros(3, 63))
     with pytest.raises(ValueError, match="NaN or infinity"):
         model.transform(torch.full((3, 64), torch.inf))
+    with pytest.raises(
+        ValueError, match=r"images have shape \(3, 8, 8\), but the transformations act on fields of 8×8"
+    ):
+        learner(4, TURNS).fit(np.zeros((5, 3, 8, 8)))
+    with pytest.raises(ValueError, match="Complex data not supported"):
+        model.transform(torch.zeros(3, 64, dtype=torch.complex64))
+
+
+@pytest.mark.parametrize("learner", LEARNERS)
+def test_any_real_numbers_will_do(learner, digits):
+    model = learner(4, n_iter=1, random_state=0).fit(digits)
+    expected = model.transform(digits)
+    for X in (digits.astype(">f8"), digits.astype(np.longdouble), np.asfortranarray(digits), digits[::-1][::-1]):
+        assert_allclose(model.transform(X), expected)
+        assert_array_equal(learner(4, n_iter=1, random_state=0).fit(iter([X])).n_features_in_, 64)
+    whole = (digits * 16).astype(int)
+    for kind in (np.uint8, np.int16, np.int64, np.float16):
+        assert_allclose(model.transform(whole.astype(kind)), model.transform(whole.astype(np.float32)))
+    assert model.transform(torch.from_numpy(digits).requires_grad_()).requires_grad is False
+
+
+def test_a_refit_forgets_the_names_of_columns(digits):
+    import pandas as pd
+
+    model = TIRBM(4, n_iter=1, random_state=0).fit(pd.DataFrame(digits, columns=[str(i) for i in range(64)]))
+    assert model.sample(3, steps=1).shape == (3, 64)
+    assert not hasattr(model.fit(torch.from_numpy(digits[:, :32])), "feature_names_in_")

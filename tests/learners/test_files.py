@@ -38,9 +38,9 @@ def test_names_and_schedules_survive(digits, tmp_path):
     model.save(tmp_path / "model")
     twin = load(tmp_path / "model")
     assert list(twin.feature_names_in_) == list(frame.columns)
-    assert twin._rate(1) == model._rate(1)
+    assert twin.momentum == {0: 0.5, 1: 0.9}
     assert_array_equal(twin.transform(frame), model.transform(frame))
-    twin.partial_fit(frame)
+    assert_array_equal(twin.partial_fit(frame).components_, model.partial_fit(frame).components_)
 
 
 @pytest.fixture
@@ -101,6 +101,12 @@ def rewritten(path, change):
         lambda content, tensors: tensors["T.columns"].fill_(999),
         lambda content, tensors: tensors["T.starts"].fill_(0),
         lambda content, tensors: content["transforms"].update(field=[9, 9]),
+        lambda content, tensors: content["transforms"].update(field=[-2, -2]),
+        lambda content, tensors: tensors.update({"state.b": tensors["state.b"][:1]}),
+        lambda content, tensors: tensors.pop("state.W.velocity"),
+        lambda content, tensors: tensors["state.W"].fill_(float("nan")),
+        lambda content, tensors: tensors.update({"state.W": tensors["state.W"].int()}),
+        lambda content, tensors: tensors.update({"state.more": tensors["state.W"].clone()}),
     ],
 )
 def test_what_is_not_understood_is_refused(model_bytes, tmp_path, change):
@@ -128,12 +134,27 @@ def test_a_file_that_cannot_be_written_leaves_the_old_one(digits, tmp_path, monk
 
 
 @pytest.mark.parametrize("learner", [TIRBM, TIAutoencoder, TIOMP])
-def test_a_stopped_run_goes_on_to_the_same_bits(learner, digits, tmp_path):
-    """Law 8, at an epoch's end and in the middle of one."""
-    options = {"n_components": 6, "transforms": TURNS, "random_state": 0, "batch_size": 100}
+def test_a_stopped_run_goes_on_to_the_same_bits(learner, digits, tmp_path, monkeypatch):
+    """Law 8, at an epoch's end and in the middle of one, with rows held out."""
+    options = {"n_components": 6, "transforms": TURNS, "random_state": 0, "batch_size": 100, "early_stopping": True}
+    options |= {"n_iter_no_change": 99} | ({"sigma": "learned", "visible": "gaussian"} if learner is TIRBM else {})
     whole = learner(n_iter=4, **options).fit(digits)
     kept = {"checkpoint": tmp_path / "run", "checkpoint_every": 7, **options}
     learner(n_iter=2, **kept).fit(digits)
+
+    class PowerCut(Exception):
+        """What ends a run between two updates."""
+
+    def cut(state, v, update=learner._update):
+        if state.at.update == 60:
+            raise PowerCut
+        return update(stopped, state, v)
+
+    stopped = learner(n_iter=4, **kept)
+    monkeypatch.setattr(stopped, "_update", cut)
+    with pytest.raises(PowerCut):
+        stopped.fit(digits)
+    assert load(tmp_path / "run")._state.at.update == 56
     resumed = learner(n_iter=4, **kept).fit(digits)
     assert_array_equal(resumed.components_, whole.components_)
     assert {k: v for k, v in resumed.history_.items() if k != "seconds"} == {
@@ -155,7 +176,7 @@ def test_a_checkpoint_of_another_run_is_refused(digits, tmp_path):
     ):
         with pytest.raises(ValueError, match=says):
             other.fit(digits)
-    with pytest.raises(ValueError, match="its data is"):
+    with pytest.raises(ValueError, match=r"its data \(shape, type, some rows\) is"):
         TIRBM(4, TURNS, **options).fit(digits + 1e-3)
     (tmp_path / "run").write_bytes(b"nonsense")
     with pytest.raises(ModelFileError):
@@ -205,3 +226,22 @@ def test_twenty_kills_at_random_moments_lose_nothing(tmp_path):
     for name in ("components_", "intercept_hidden_", "intercept_visible_"):
         assert_array_equal(getattr(killed, name), getattr(whole, name))
     assert_array_equal(killed._state.generator.get_state(), whole._state.generator.get_state())
+
+
+def test_a_file_from_another_kind_of_device_can_be_used_but_not_gone_on_from(digits, tmp_path):
+    """A GPU's generator has another state: the model loads, the run does not go on as if nothing had happened."""
+    model = TIRBM(4, n_iter=1, random_state=0, checkpoint=tmp_path / "run").fit(digits)
+    rewritten(
+        tmp_path / "run",
+        lambda content, tensors: tensors.update({"state.generator": torch.zeros(16, dtype=torch.uint8)}),
+    )
+    twin = load(tmp_path / "run")
+    assert_array_equal(twin.transform(digits), model.transform(digits))
+    twin.partial_fit(digits)
+    with pytest.raises(ValueError, match="the run was on another kind of device than cpu"):
+        TIRBM(4, n_iter=2, random_state=0, checkpoint=tmp_path / "run").fit(digits)
+
+
+def test_a_checkpoint_needs_its_folder_before_anything_is_learned(digits, tmp_path):
+    with pytest.raises(ValueError, match=r"but there is no folder .*nowhere; create it first"):
+        TIRBM(4, checkpoint=tmp_path / "nowhere" / "run").fit(digits)

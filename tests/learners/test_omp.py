@@ -8,6 +8,7 @@ from sklearn.linear_model import orthogonal_mp
 
 from orbitpool import TIOMP
 from orbitpool import transforms as T
+from orbitpool.learners.base import Session
 
 SHIFTS = T.translations(8, 6)
 
@@ -75,8 +76,9 @@ def test_the_result_does_not_depend_on_the_batches(digits):
 
 
 def test_unused_filters_are_restarted_from_the_data(digits):
-    model = TIOMP(10, n_iter=1, random_state=0)
-    state = model._start(model._source(digits, reset=True))
+    model = TIOMP(10, n_iter=1, random_state=0, device="cpu")
+    state = model._start(model._source(digits, reset=True), 0)
+    model._session = Session(torch.from_numpy(digits))
     state.tensors["W"][3] = 0.0
     model._update(state, torch.from_numpy(digits))
     model._end_epoch(state)

@@ -3,8 +3,8 @@
 A kernel for one kind of device goes beside `chunked` and is chosen here.
 """
 
-from orbitpool.kernels.chunked import reduce_orbit
+from orbitpool.kernels.chunked import reduce_orbit, reduce_templates
 from orbitpool.kernels.devices import choose_device
 from orbitpool.kernels.products import correlate_, generate, generate_sampled, respond
 
-__all__ = ["choose_device", "correlate_", "generate", "generate_sampled", "reduce_orbit", "respond"]
+__all__ = ["choose_device", "correlate_", "generate", "generate_sampled", "reduce_orbit", "reduce_templates", "respond"]

@@ -21,6 +21,7 @@ REDUCTIONS: dict[str, Reduction] = {
     "logsumexp": lambda a: orbit.total(a, overwrite=True),
     "max": lambda a: a.permute(2, 1, 0).amax(0).T,
 }
+Chunks = Iterator[tuple[slice, slice, Tensor]]  # which rows, which filters, and their products (n, k, S)
 BUDGET = 128 * 2**20  # bytes; small buffers stay in cache and are given back and taken again without page faults
 
 
@@ -80,14 +81,50 @@ def reduce_orbit(
     -------
     tensor (N, K), or (N, 2 K) with the negative side last
     """
+    channels = _check(v, W, transforms, {"bias": bias, "scale": scale})
+    steps = plan(len(v), len(W), channels, transforms, v.element_size(), budget)
+    return _reduce(_products(v, W, transforms, steps), v, len(W), bias, how, two_sided, scale)
+
+
+@torch.no_grad()
+def reduce_templates(
+    v: Tensor,
+    templates: Tensor,
+    bias: Tensor | None = None,
+    how: str | Reduction = "logsumexp",
+    two_sided: bool = False,
+    budget: int = BUDGET,
+) -> Tensor:
+    """The same as `reduce_orbit` for filters that are in their poses already, (K, S, D1)."""
+    K, S, d1 = templates.shape
+    flat = templates.permute(1, 0, 2).contiguous()  # (S, K, D1)
+    filters = _even(budget // v.element_size() // 8 // S // 256, K)
+    rows = _even(budget // v.element_size() // 8 // (S * filters), len(v))
+
+    def products() -> Chunks:
+        for some in _slices(K, filters):
+            posed = flat[:, some].reshape(-1, d1)
+            for part in _slices(len(v), rows):
+                yield part, some, _by_templates(posed, v[part], S)
+
+    return _reduce(products(), v, K, bias, how, two_sided, None)
+
+
+def _reduce(
+    products: Chunks,
+    v: Tensor,
+    K: int,
+    bias: Tensor | None,
+    how: str | Reduction,
+    two_sided: bool,
+    scale: Tensor | None,
+) -> Tensor:
     reduce = how if callable(how) else REDUCTIONS.get(how)
     if reduce is None:
         raise ValueError(f"how is {how!r}; choose one of {', '.join(REDUCTIONS)}, or give a function")
-    channels = _check(v, W, transforms, {"bias": bias, "scale": scale})
-    steps = plan(len(v), len(W), channels, transforms, v.element_size(), budget)
-    sides = (1, -1) if two_sided else (1,)
+    sides = 2 if two_sided else 1
     out: Tensor | None = None
-    for rows, filters, x in _products(v, W, transforms, steps):
+    for rows, filters, x in products:
         if scale is not None:
             x *= scale[filters]
         for side, a in enumerate((x, -x) if two_sided else (x,)):
@@ -95,12 +132,12 @@ def reduce_orbit(
                 a += bias[filters]
             reduced = reduce(a)
             if out is None:
-                out = reduced.new_empty(len(v), len(sides), len(W))
+                out = reduced.new_empty(len(v), sides, K)
             out[rows, side, filters] = reduced
-    return v.new_empty(0, len(sides) * len(W)) if out is None else out.flatten(1)
+    return v.new_empty(0, sides * K) if out is None else out.flatten(1)
 
 
-def _products(v: Tensor, W: Tensor, transforms: TransformSet, steps: Plan) -> Iterator[tuple[slice, slice, Tensor]]:
+def _products(v: Tensor, W: Tensor, transforms: TransformSet, steps: Plan) -> Chunks:
     """w_j' T_s v of every chunk, (n, k, S), with inputs last in memory."""
     all_rows, all_filters = _slices(len(v), steps.rows), _slices(len(W), steps.filters)
     if steps.move == "inputs":
@@ -112,7 +149,12 @@ def _products(v: Tensor, W: Tensor, transforms: TransformSet, steps: Plan) -> It
         for filters in all_filters:
             posed = flat_moved(transforms.orbit(W[filters])).T  # (S k, D1)
             for rows in all_rows:
-                yield rows, filters, (posed @ v[rows].T).view(len(transforms), -1, len(v[rows])).permute(2, 1, 0)
+                yield rows, filters, _by_templates(posed, v[rows], len(transforms))
+
+
+def _by_templates(posed: Tensor, v: Tensor, n_poses: int) -> Tensor:
+    """Products of (S k, D1) templates with inputs, (n, k, S), inputs last in memory."""
+    return (posed @ v.T).view(n_poses, -1, len(v)).permute(2, 1, 0)
 
 
 def _slices(size: int, step: int) -> list[slice]:

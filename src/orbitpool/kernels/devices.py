@@ -11,7 +11,12 @@ from torch import Tensor
 def choose_device(wish: str | torch.device, X: Any) -> torch.device:
     """The device that was asked for; for "auto" that of a tensor, else a GPU if there is one, else the CPU."""
     if wish != "auto":
-        return torch.empty(0, device=wish).device
+        try:
+            return torch.empty(0, device=wish).device
+        except (RuntimeError, AssertionError, TypeError) as error:
+            raise ValueError(
+                f"device is {wish!r}, which is not to be had here ({error}); choose 'auto' or 'cpu'"
+            ) from error
     if isinstance(X, Tensor):
         return X.device
     return torch.device("cuda", torch.cuda.current_device()) if torch.cuda.is_available() else torch.device("cpu")

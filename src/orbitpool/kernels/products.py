@@ -51,7 +51,7 @@ def generate_sampled(pose: Tensor, W: Tensor, transforms: TransformSet, rows: in
     Where few are on, their rows are added up instead of multiplied by zeros, some inputs at a time to stay in cache.
     """
     S = len(transforms)
-    if (pose >= 0).sum() > DENSE * S * pose.numel():
+    if pose.is_cuda or (pose >= 0).sum() > DENSE * S * pose.numel():  # counting would make a GPU wait
         h = torch.stack([(pose == s).T for s in range(S)], 1).to(W.dtype)
         return transforms.adjoint(generate(h.permute(2, 0, 1), W))
     return torch.cat([transforms.adjoint(_windows(part, W, S)) for part in torch.split(pose.contiguous(), rows)])

@@ -12,6 +12,6 @@ from orbitpool.learners.training import Diverged
 __all__ = ["TIOMP", "TIRBM", "Diverged", "Learner", "TIAutoencoder", "load"]
 
 
-def load(path: str | os.PathLike[str]) -> Learner:
+def load(path: str | os.PathLike[str], device: str = "auto") -> Learner:
     """The model that `save` wrote, or that a checkpoint holds; runs nothing from the file, refuses what is damaged."""
-    return files.read(path, {c.__name__: c for c in (TIRBM, TIAutoencoder, TIOMP)})
+    return files.read(path, {c.__name__: c for c in (TIRBM, TIAutoencoder, TIOMP)}, device)

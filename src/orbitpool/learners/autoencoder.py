@@ -12,6 +12,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 from orbitpool import orbit
 from orbitpool.kernels import generate
 from orbitpool.learners import checks
+from orbitpool.learners.base import Parameters
 from orbitpool.learners.softmax import SoftmaxLearner
 from orbitpool.learners.training import Schedule, State
 from orbitpool.transforms import TransformSet
@@ -115,10 +116,10 @@ device, random_state
                 "loss='cross-entropy' needs outputs between 0 and 1; use decoder='sigmoid' or loss='squared'"
             )
 
-    def _visible(self, t: dict[str, Tensor]) -> orbit.Visible:
+    def _visible(self, t: Parameters) -> orbit.Visible:
         return orbit.Binary() if self.decoder == "sigmoid" else orbit.Gaussian()
 
-    def _objective(self, v: Tensor, t: dict[str, Tensor]) -> tuple[Tensor, Tensor, Tensor]:
+    def _objective(self, v: Tensor, t: Parameters) -> tuple[Tensor, Tensor, Tensor]:
         """What is descended on, the squared error a pixel, and the mean activity."""
         visible = self._visible(t)
         _, f = self._up(v, t, visible)
@@ -133,10 +134,10 @@ device, random_state
         decay = self.weight_decay / 2 * t["W"].square().sum()
         return loss / len(v) + self.sparsity_cost * penalty + decay, squared.mean(), activity.mean()
 
-    def _update(self, state: State, v: Tensor) -> Tensor:
+    def _update(self, state: State, v: Tensor) -> tuple[Tensor, Tensor]:
         leaves = {name: state.tensors[name].detach().requires_grad_() for name in self.PARAMETERS}
         with torch.enable_grad():
             objective, error, activity = self._objective(v, leaves)
         gradients = torch.autograd.grad(objective, list(leaves.values()))
         self._descend(state, dict(zip(leaves, gradients, strict=True)))
-        return torch.stack([error, activity]).detach()
+        return error.detach(), activity.detach()

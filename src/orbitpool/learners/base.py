@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from math import prod
+from dataclasses import dataclass
+from math import inf, prod
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -15,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
 from orbitpool import transforms as T
+from orbitpool.encoders import Encoder
 from orbitpool.kernels import choose_device
 from orbitpool.learners import files
 from orbitpool.learners.checks import whole, within
@@ -26,46 +29,64 @@ LOOK = 10_000  # rows that a model may see before it starts
 WATCHED = 256  # rows on which the history measures what it does not get from the updates
 CHUNK = 8192  # rows that are converted and encoded at a time
 
+Parameters = dict[str, Tensor]  # by the letters of the paper
+
+
+@dataclass
+class Session:
+    """What a model may know of the data while it trains."""
+
+    watched: Tensor
+    held_out: Rows | None = None
+    partial: bool = False  # whether only a part of the data is here
+
 
 class Learner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Filters in every pose of a transformation set, learned from minibatches.
 
     A subclass starts a state, updates it by a batch, encodes and reconstructs; parameters have the paper's letters
-    inside, in a dictionary `t`, and scikit-learn's names outside.
+    inside, in a dictionary `t`, and scikit-learn's names outside. The fitted attributes are for reading: `partial_fit`
+    and `save` go on from the state that training left.
     """
 
     PARAMETERS: ClassVar[dict[str, str]]  # letter: fitted attribute
+    STRUCTURE: ClassVar[tuple[str, ...]] = ("n_components", "transforms")  # cannot change once a model is started
     n_features_in_: int
 
-    def _begin(self, look: Tensor, generator: torch.Generator) -> dict[str, Tensor]:
-        """The tensors of a fresh state, from some rows of the data."""
+    def _begin(self, look: Tensor, generator: torch.Generator) -> Parameters:
+        """The tensors of a fresh state, from some rows of the data; the generator is the CPU's on every device."""
         raise AssertionError("a subclass starts its own state")
 
-    def _update(self, state: State, v: Tensor) -> Tensor:
-        """Improve the state by one batch; its squared error a pixel and the activity of its hidden units, (2,)."""
+    def _update(self, state: State, v: Tensor) -> tuple[Tensor, Tensor]:
+        """Improve the state by one batch; the batch's squared error a pixel, and the activity of its hidden units."""
         raise AssertionError("a subclass has its own update")
 
-    def _encode(self, v: Tensor, t: dict[str, Tensor]) -> Tensor:
-        """Features, (N, n_features_out)."""
+    def _encoder(self, t: Parameters) -> Encoder:
+        """How inputs become features."""
         raise AssertionError("a subclass has its own features")
 
-    def _reconstruct(self, v: Tensor, t: dict[str, Tensor]) -> Tensor:
-        """Inputs as the model sees them, (N, D1)."""
+    def _decoder(self, t: Parameters) -> Callable[[Tensor], Tensor]:
+        """What turns inputs into the model's view of them, (N, D1) to (N, D1)."""
         raise AssertionError("a subclass has its own decoder")
 
     def _advice(self, epoch: int) -> str:
         """What to change when training diverges."""
         raise AssertionError("a subclass knows what makes it diverge")
 
+    def _weight_limit(self) -> float:
+        """The size of weights beyond which a model is not learning any more."""
+        return inf
+
     def _end_epoch(self, state: State) -> None:
         """Whatever is done once an epoch."""
 
     def _measure(self, state: State) -> dict[str, float]:
         """More columns of the history: the error on held-out rows, if there are any."""
-        if self._held_out is None:
+        if self._session.held_out is None:
             return {}
-        errors = [self._errors(v, state.tensors) for v in torch.split(self._held_out, self._few_rows)]
-        return {"validation_error": float(torch.cat(errors).mean())}
+        errors = self._errors(state.tensors)
+        parts = [errors(v) for v in self._session.held_out.batches(self._few_rows, None, 0)]
+        return {"validation_error": float(torch.cat(parts).mean())}
 
     def _check(self) -> None:
         """Raise ValueError for parameters that make no sense."""
@@ -74,6 +95,11 @@ class Learner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         within("validation_fraction", self.validation_fraction, 0, 1)
         if not isinstance(self.transforms, (T.TransformSet, type(None))):
             raise ValueError(f"transforms is {self.transforms!r}; give a set made by orbitpool.transforms, or None")
+        if self.checkpoint is not None and not Path(self.checkpoint).absolute().parent.is_dir():
+            folder = Path(self.checkpoint).absolute().parent
+            raise ValueError(
+                f"checkpoint is {str(self.checkpoint)!r}, but there is no folder {folder}; create it first"
+            )
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn filters.
@@ -89,30 +115,29 @@ class Learner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         """
         self._check()
         source = self._source(X, reset=True)
-        restored = files.restore(self, source) if self.checkpoint else None
-        state = restored or self._start(source)
-        watched, held_out = source.look(WATCHED, state.at.seed), None
+        data = source.fingerprint() if self.checkpoint else None
+        restored = files.restore(self, data, source.device) if data else None
+        seed = restored.at.seed if restored else int(check_random_state(self.random_state).randint(2**31 - 1))
+        held_out = None
         if self.early_stopping:
             if not isinstance(source, Rows):
-                raise ValueError(
-                    "early_stopping=True holds rows out of an array; X is an iterable of batches: set it to False"
-                )
-            source, held_out = source.split(self.validation_fraction, state.at.seed)
-        save = files.saver(self, source) if self.checkpoint else None
+                raise ValueError("early_stopping=True holds rows out of an array; X is an iterable: set it to False")
+            source, held_out = source.split(self.validation_fraction, seed)
         self._train(
-            state,
+            restored or self._start(source, seed),
             source,
-            watched,
-            held_out,
+            Session(source.look(WATCHED, seed), held_out),
             n_iter=self.n_iter,
             patience=self.n_iter_no_change if self.early_stopping else None,
-            save=save,
+            save=(lambda state: files.write(self, self.checkpoint, state, data)) if data else None,
             save_every=self.checkpoint_every,
         )
         return self
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Go through X once, in its own order, and learn from it; starts a model if there is none yet.
+
+        Checkpoints and early stopping are for `fit`; here `save` keeps what was learned.
 
         Parameters
         ----------
@@ -126,17 +151,23 @@ class Learner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self._check()
         before: State | None = getattr(self, "_state", None)
         source = self._source(X, reset=before is None, like=before.tensors["sums"] if before else None)
-        state = before or self._start(source)
-        self._train(state, source, source.look(WATCHED, state.at.seed), None, n_iter=state.at.epoch + 1, shuffle=False)
+        if before is None:
+            seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+            state = self._start(source, seed)
+        else:
+            self._check_structure()
+            state = before
+            state.at.restart_epoch()
+            state.tensors["sums"].zero_()
+        session = Session(source.look(WATCHED, state.at.seed), partial=True)
+        self._train(state, source, session, n_iter=state.at.epoch + 1, shuffle=False)
         return self
 
-    def _train(self, state: State, source: Source, watched: Tensor, held_out: Tensor | None, **options: Any) -> None:
-        self._watched, self._held_out = watched, held_out
-        save = options.get("save")
+    def _train(self, state: State, source: Source, session: Session, **options: Any) -> None:
+        self._session, save = session, options.get("save")
+        batches = source.n_batches(self.batch_size)
         try:
-            with Progress(
-                type(self).__name__, options["n_iter"], source.n_batches(self.batch_size), self.verbose
-            ) as progress:
+            with Progress(type(self).__name__, options["n_iter"], batches, self.verbose) as progress:
                 state = train(self, state, source, batch_size=self.batch_size, progress=progress, **options)
         except Diverged as error:
             state = error.state
@@ -145,48 +176,65 @@ class Learner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             raise
         finally:
             self._adopt(state)
-            del self._watched, self._held_out
+            del self._session
 
-    def _start(self, source: Source) -> State:
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        generator = torch.Generator(source.device).manual_seed(seed)
-        tensors = self._begin(source.look(LOOK, seed), generator)
+    def _start(self, source: Source, seed: int) -> State:
+        tensors = self._begin(source.look(LOOK, seed), torch.Generator().manual_seed(seed))
         tensors["sums"] = torch.zeros(2, dtype=source.dtype, device=source.device)
-        return State(tensors, generator, Counters(seed))
+        return State(tensors, torch.Generator(source.device).manual_seed(seed), Counters(seed))
 
     def _adopt(self, state: State) -> None:
         """Make a state the fitted model."""
         self._state = state
+        self._started_with = {name: getattr(self, name) for name in self.STRUCTURE}
         for letter, attribute in self.PARAMETERS.items():
             setattr(self, attribute, state.tensors[letter].detach().cpu().numpy().copy())
         self.history_, self.n_iter_ = state.at.history, state.at.epoch
+
+    def _check_structure(self) -> None:
+        for name, value in self._started_with.items():
+            if getattr(self, name) != value:
+                raise ValueError(
+                    f"{name} is {getattr(self, name)!r} now, but the model was started with {value!r}; "
+                    "set it back, or call fit to start anew"
+                )
 
     def _source(self, X: Any, reset: bool, like: Tensor | None = None) -> Source:
         """Where batches come from, in the float type and on the device of `like`, or else of X."""
         dtype, device = (None, None) if like is None else (like.dtype, like.device)
         if is_stream(X):
             stream = Batches(X, dtype, device or choose_device(self.device, None))
-            self._check_width(stream.n_features, reset)
+            self._check_width(stream.n_features, reset, named=False)
             return stream
-        X = self._array(X, reset)
-        return Rows(X, dtype or working_dtype(X), device or choose_device(self.device, X))
+        rows = self._rows(X, reset)
+        return Rows(rows.X, dtype or rows.dtype, device or rows.device, rows.checked)
 
-    def _array(self, X: Any, reset: bool) -> Any:
-        """X as (N, D1), a NumPy array or a tensor, checked but not converted."""
-        if getattr(X, "ndim", 2) in (3, 4):
-            X = X.reshape(len(X), -1)
-        if isinstance(X, Tensor):
-            if X.ndim != 2 or 0 in X.shape:
-                raise ValueError(
-                    f"X has shape {tuple(X.shape)}; give (N, features) or images (N, H, W[, C]), none of them 0"
-                )
-        else:
-            mapped = isinstance(X, np.memmap)  # its values are checked batch by batch
+    def _rows(self, X: Any, reset: bool) -> Rows:
+        """X as rows of D1 numbers, checked but not converted."""
+        X = self._flat(X)
+        mapped = isinstance(X, np.memmap)  # its values are checked batch by batch
+        named = not isinstance(X, Tensor)
+        if named:
             X = validate_data(self, X, reset=reset, dtype="numeric", ensure_all_finite=not mapped)
-        self._check_width(X.shape[1], reset)
-        return X
+        elif X.ndim != 2 or 0 in X.shape:
+            shape = tuple(X.shape)
+            raise ValueError(f"X has shape {shape}; give (N, features) or images (N, H, W[, C]), none of them 0")
+        self._check_width(X.shape[1], reset, named)
+        return Rows(X, working_dtype(X), choose_device(self.device, X), checked=named and not mapped)
 
-    def _check_width(self, n_features: int, reset: bool) -> None:
+    def _flat(self, X: Any) -> Any:
+        """Images as rows, if X holds images."""
+        if getattr(X, "ndim", 2) not in (3, 4):
+            return X
+        field = self.transforms.field_shape if self.transforms is not None else tuple(X.shape[1:3])
+        if len(field) == 2 and tuple(X.shape[1:3]) != field:
+            raise ValueError(
+                f"images have shape {tuple(X.shape[1:])}, but the transformations act on fields of "
+                f"{field[0]}×{field[1]} pixels; give (N, {field[0]}, {field[1]}[, C]), channels last"
+            )
+        return X.reshape(len(X), -1)
+
+    def _check_width(self, n_features: int, reset: bool, named: bool) -> None:
         if not reset:
             if n_features != self.n_features_in_:
                 raise ValueError(
@@ -201,21 +249,24 @@ class Learner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
                 f"X has {n_features} features a row, but the transformations act on fields of {pixels} pixels, "
                 f"{self._operators!r}; give {pixels} times the number of channels"
             )
+        if not named and hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
         self.n_features_in_ = n_features
         self._filter_size = n_features // pixels * prod(self._operators.window_shape)
 
     @torch.no_grad()
-    def _map(self, f: Callable[[Tensor, dict[str, Tensor]], Tensor], X: Any, rows: int = CHUNK) -> Any:
-        """F of the parameters and every chunk of rows, as an array of the kind of X."""
+    def _map(self, make: Callable[[Parameters], Callable[[Tensor], Tensor]], X: Any, rows: int = CHUNK) -> Any:
+        """What `make` makes of the parameters, applied to every chunk of rows, as an array of the kind of X."""
         check_is_fitted(self)
-        X = self._array(X, reset=False)
-        source = Rows(X, working_dtype(X), choose_device(self.device, X))
-        t = {
-            letter: torch.as_tensor(getattr(self, attribute)).to(source.device, source.dtype)
-            for letter, attribute in self.PARAMETERS.items()
+        source = self._rows(X, reset=False)
+        f = make(self._parameters(source.device, source.dtype))
+        result = torch.cat([f(v) for v in source.batches(rows, None, 0)])
+        return result.to(source.X.device) if isinstance(source.X, Tensor) else result.cpu().numpy()
+
+    def _parameters(self, device: torch.device, dtype: torch.dtype) -> Parameters:
+        return {
+            letter: torch.as_tensor(getattr(self, name)).to(device, dtype) for letter, name in self.PARAMETERS.items()
         }
-        result = torch.cat([f(v, t) for v in source.batches(rows, None, 0)])
-        return result.to(X.device) if isinstance(X, Tensor) else result.cpu().numpy()
 
     @property
     def _few_rows(self) -> int:
@@ -224,24 +275,31 @@ class Learner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def transform(self, X: Any) -> Any:
         """Features of X, (N, n_features_out)."""
-        return self._map(self._encode, X)
+        return self._map(lambda t: self._encoder(t).encode, X)
 
     def reconstruct(self, X: Any) -> Any:
         """X as the model sees it, (N, D1)."""
-        return self._map(self._reconstruct, X, self._few_rows)
+        return self._map(self._decoder, X, self._few_rows)
 
     def score(self, X: Any, y: Any = None) -> float:
         """Minus the mean squared error of the reconstruction: higher is better."""
         return -float(self._map(self._errors, X, self._few_rows).mean())
 
-    def _errors(self, v: Tensor, t: dict[str, Tensor]) -> Tensor:
-        return (v - self._reconstruct(v, t)).square().mean(1)
+    def _errors(self, t: Parameters) -> Callable[[Tensor], Tensor]:
+        decode = self._decoder(t)
+        return lambda v: (v - decode(v)).square().mean(1)
+
+    def encoder(self, device: str | torch.device = "cpu", dtype: torch.dtype = torch.float32) -> Encoder:
+        """How the fitted model turns inputs into features, for those who fold it into something larger."""
+        check_is_fitted(self)
+        return self._encoder(self._parameters(torch.device(device), dtype))
 
     @property
     def _n_features_out(self) -> int:
-        return int(self.n_components)
+        return len(self.components_) * (2 if self.two_sided else 1)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model with its transformations and all that `partial_fit` needs to go on; see `orbitpool.load`."""
         check_is_fitted(self)
+        self._check_structure()
         files.write(self, path, self._state)

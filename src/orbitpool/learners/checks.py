@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from math import isfinite
+from math import inf, isfinite
 from numbers import Integral, Real
 from typing import Any
 
@@ -38,12 +38,12 @@ def one_of(name: str, value: Any, choices: Iterable[Any]) -> None:
         raise ValueError(f"{name} is {value!r}; choose one of {', '.join(map(repr, choices))}")
 
 
-def schedule(name: str, value: Any, least: float = 0.0) -> None:
-    """A number, or {epoch: number} that says what holds from epoch 0 on."""
-    if not isinstance(value, Mapping):
-        at_least(name, value, least)
-        return
-    if 0 not in (int(epoch) for epoch in value):
-        raise ValueError(f"{name} is {value!r}; a schedule must say what holds from epoch 0 on: {{0: …, 5: …}}")
-    for epoch, number in value.items():
-        at_least(f"{name}[{epoch}]", number, least)
+def schedule(name: str, value: Any, below: float = inf) -> None:
+    """A number from 0 up, or {epoch: number} that says what holds from epoch 0 on."""
+    numbers = value if isinstance(value, Mapping) else {0: value}
+    if 0 not in numbers or any(isinstance(e, bool) or not isinstance(e, Integral) or e < 0 for e in numbers):
+        raise ValueError(f"{name} is {value!r}; a schedule names whole epochs and what holds from 0 on: {{0: …, 5: …}}")
+    for epoch, number in numbers.items():
+        at_least(f"{name}[{epoch}]" if isinstance(value, Mapping) else name, number, 0)
+        if number >= below:
+            raise ValueError(f"{name} is {value!r}; it must be less than {below:g}")

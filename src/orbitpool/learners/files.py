@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from orbitpool import modelfile
 from orbitpool.kernels import choose_device
@@ -16,7 +16,6 @@ from orbitpool.learners.training import State
 
 if TYPE_CHECKING:
     from orbitpool.learners.base import Learner
-    from orbitpool.learners.sources import Source
 
 # What may differ between a run and its continuation without changing a bit of it.
 FREE = {"n_iter", "verbose", "checkpoint", "checkpoint_every", "device"}
@@ -39,72 +38,70 @@ def write(learner: Learner, path: str | os.PathLike[str], state: State, data: st
     modelfile.write(path, content, {**kept, **{f"state.{name}": t for name, t in tensors.items()}})
 
 
-def read(path: str | os.PathLike[str], classes: dict[str, type[Learner]]) -> Learner:
-    """The learner that a file holds."""
+def read(path: str | os.PathLike[str], classes: dict[str, type[Learner]], device: str) -> Learner:
+    """The learner that a file holds, to work on a device."""
+    place = choose_device(device, None)
     content, tensors = modelfile.read(path)
     try:
-        known = classes[content["class"]]
         shapes = content["transforms"]
         transforms = None if shapes is None else modelfile.unpack_transforms(shapes, tensors)
-        learner = known(transforms=transforms, **content["parameters"])
+        parameters = {name: _revive(value) for name, value in content["parameters"].items()}
+        learner = classes[content["class"]](
+            transforms=transforms, **{**parameters, "device": device, "checkpoint": None}
+        )
         learner._check()
-        learner._check_width(content["n_features_in"], reset=True)
+        learner.set_params(checkpoint=parameters["checkpoint"])
+        learner._check_width(content["n_features_in"], reset=True, named=False)
         if content["feature_names_in"]:
             learner.feature_names_in_ = np.array(content["feature_names_in"], dtype=object)
-        state = _state(content, tensors, choose_device(learner.device, None))
+        state = _state(content, tensors, place, exact=False)
+        _check_tensors(learner, state.tensors)
         learner._adopt(state)
     except modelfile.ModelFileError:
         raise
-    except (KeyError, TypeError, ValueError, RuntimeError) as error:
+    except (KeyError, TypeError, ValueError, RuntimeError, IndexError, ArithmeticError, AttributeError) as error:
         raise modelfile.ModelFileError(f"{path} is not a model that this version understands: {error!r}") from error
-    expected = (learner.n_components, learner._filter_size)
-    if learner.components_.shape != expected:
-        raise modelfile.ModelFileError(
-            f"{path} holds filters of shape {learner.components_.shape} where {expected} belong"
-        )
     return learner
 
 
-def restore(learner: Learner, source: Source) -> State | None:
+def restore(learner: Learner, data: str, device: torch.device) -> State | None:
     """The state in the learner's checkpoint, or None if there is none; refuses one of another run."""
     path = Path(learner.checkpoint)
     if not path.exists():
         return None
     content, tensors = modelfile.read(path)
     theirs, ours = content["parameters"], _plain_parameters(learner)
-    differing = [name for name in ours if name not in FREE and theirs.get(name) != ours[name]]
-    same_operators = (
-        content["transforms"] is None
-        if learner.transforms is None
-        else (
-            content["transforms"] is not None
-            and modelfile.unpack_transforms(content["transforms"], tensors) == learner.transforms
-        )
-    )
-    found = {
+    kept = content["transforms"] and modelfile.unpack_transforms(content["transforms"], tensors)
+    compared = {
         "class": (content["class"], type(learner).__name__),
-        **{name: (theirs.get(name), ours[name]) for name in differing},
-        "transforms": ("another set", learner.transforms) if not same_operators else (0, 0),
-        "data": (content["data"], source.fingerprint()),
+        **{name: (theirs.get(name), ours[name]) for name in ours if name not in FREE},
+        "transforms": (kept, learner.transforms),
+        "data (shape, type, some rows)": (content["data"], data),
     }
-    for name, (there, here) in found.items():
+    for name, (there, here) in compared.items():
         if there != here:
             raise ValueError(
                 f"checkpoint {path} is of another run: its {name} is {there!r}, here it is {here!r}; "
                 "delete the file or give another path"
             )
-    return _state(content, tensors, source.device)
+    return _state(content, tensors, device, exact=True)
 
 
-def saver(learner: Learner, source: Source) -> Callable[[State], None]:
-    """What writes a state to the learner's checkpoint."""
-    data = source.fingerprint()
-    return lambda state: write(learner, learner.checkpoint, state, data)
-
-
-def _state(content: dict[str, Any], tensors: dict[str, torch.Tensor], device: torch.device) -> State:
+def _state(content: dict[str, Any], tensors: dict[str, Tensor], device: torch.device, exact: bool) -> State:
     own = {name.removeprefix("state."): t for name, t in tensors.items() if name.startswith("state.")}
-    return State.unpack(content["counters"], own, device)
+    return State.unpack(content["counters"], own, device, exact)
+
+
+def _check_tensors(learner: Learner, tensors: dict[str, Tensor]) -> None:
+    """Compare a state from a file with one that the learner would start."""
+    start = learner._begin(torch.zeros(2, learner.n_features_in_), torch.Generator().manual_seed(0))
+    expected = {name: tuple(t.shape) for name, t in start.items()} | {"sums": (2,)}
+    found = {name: tuple(t.shape) for name, t in tensors.items()}
+    if found != expected:
+        raise ValueError(f"its tensors are {found} where {expected} belong")
+    dtype = tensors["sums"].dtype
+    if any(t.dtype != dtype or not t.isfinite().all() for t in tensors.values()) or not dtype.is_floating_point:
+        raise ValueError("its tensors are not all finite and of one float type")
 
 
 def _plain_parameters(learner: Learner) -> dict[str, Any]:
@@ -115,10 +112,15 @@ def _plain_parameters(learner: Learner) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, os.PathLike):
-        return os.fspath(value)
+    if isinstance(value, (os.PathLike, torch.device)):
+        return str(value)
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, dict):
         return {str(key): _plain(item) for key, item in value.items()}
     return value if isinstance(value, (str, int, float, bool, type(None))) else None  # a RandomState does not travel
+
+
+def _revive(value: Any) -> Any:
+    """A schedule's epochs are numbers again."""
+    return {int(key): item for key, item in value.items()} if isinstance(value, dict) else value

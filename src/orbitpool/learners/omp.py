@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,16 +13,19 @@ from torch import Tensor
 from orbitpool import encoders
 from orbitpool.kernels import reduce_orbit
 from orbitpool.learners import checks
-from orbitpool.learners.base import Learner
+from orbitpool.learners.base import Learner, Parameters
 from orbitpool.learners.training import State
 from orbitpool.transforms import TransformSet
+
+MEMORY = 50  # inputs to a filter that `partial_fit` remembers
 
 
 class TIOMP(Learner):
     """Sparse coding with filters in poses: each input is a sum of at most `gamma` filters, each in at most one pose.
 
     Codes are found by orthogonal matching pursuit, filters by descent on the squared error with |w_j| <= 1: once an
-    epoch, from sums over all of its batches, so that the result does not depend on the size or order of batches.
+    epoch, from sums over all of its batches. Filters that an epoch did not use start anew from inputs of its first
+    batch. `partial_fit` takes smaller steps, because it sees a part of the data.
     Without transformations it is OMP-gamma dictionary learning; with `gamma=1`, spherical k-means.
 
     Parameters
@@ -99,23 +103,32 @@ random_state
             raise ValueError(f"gamma is {self.gamma} but there are {self.n_components} filters; gamma <= n_components")
         checks.at_least("alpha", self.alpha, 0)
 
-    def _begin(self, look: Tensor, generator: torch.Generator) -> dict[str, Tensor]:
-        spare = self._windows(look, generator)
-        return self._fresh_sums({"W": _unit(spare), "spare": spare})
-
-    def _fresh_sums(self, t: dict[str, Tensor]) -> dict[str, Tensor]:
-        """The state at the start of an epoch."""
-        pose_sums = t["W"].new_zeros(len(t["W"]), len(self._operators))
-        return t | {"gain": self._gain(t["W"]), "pull": torch.zeros_like(t["W"]), "weight": pose_sums}
+    def _begin(self, look: Tensor, generator: torch.Generator) -> Parameters:
+        W = _unit(self._windows(look, generator))
+        return {
+            "W": W,
+            "spare": W.clone(),
+            "gain": self._gain(W),
+            "pull": torch.zeros_like(W),  # sum_n h_nj T_s r_n, minus the gradient of the squared error
+            "weight": W.new_zeros(len(W), len(self._operators)),  # sum_n h_njs^2, what the gradient changes with
+            "used": W.new_zeros(()),  # share of the filters that the last epoch used
+        }
 
     def _windows(self, v: Tensor, generator: torch.Generator) -> Tensor:
-        """Random inputs seen through random poses, (K, D2): what unused filters become."""
-        rows = torch.randint(len(v), (self.n_components,), generator=generator, device=v.device)
-        poses = torch.randint(len(self._operators), (self.n_components,), generator=generator, device=v.device)
-        seen = v.new_empty(self.n_components, self._filter_size)
-        for s, operator in enumerate(self._operators):
-            seen[poses == s] = operator.apply(v[rows[poses == s]])[:, 0]
-        return seen
+        """Random inputs seen through random poses, (K, D2): what filters start from, and unused ones become."""
+        K, place = self.n_components, generator.device
+        rows = torch.cat([torch.randperm(len(v), generator=generator, device=place) for _ in range(-(-K // len(v)))])[
+            :K
+        ]
+        poses = torch.randint(len(self._operators), (K,), generator=generator, device=place)
+        return self._at_poses(v[rows.to(v.device)], poses.to(v.device), lambda one, x: one.apply(x))
+
+    def _at_poses(self, x: Tensor, s: Tensor, f: Callable[[TransformSet, Tensor], Tensor]) -> Tensor:
+        """F of the transformation s_n and x_n for every row n, (N, ·)."""
+        order = s.argsort()
+        sizes = torch.bincount(s, minlength=len(self._operators)).tolist()
+        parts = zip(self._operators.to(x.device, x.dtype), torch.split(x[order], sizes), strict=True)
+        return torch.cat([f(one, part)[:, 0] for one, part in parts])[order.argsort()]
 
     def _gain(self, W: Tensor) -> Tensor:
         """What makes each transformed filter of unit norm, if that is wanted, (K, S)."""
@@ -125,27 +138,41 @@ random_state
         return lengths.clamp_min(1e-8).reciprocal()
 
     @torch.no_grad()
-    def _update(self, state: State, v: Tensor) -> Tensor:
+    def _update(self, state: State, v: Tensor) -> tuple[Tensor, Tensor]:
         t = state.tensors
         if state.at.batch == 0:
-            t["spare"] = self._windows(v, state.generator)
+            self._begin_epoch(state, v)
         j, s, h, residual = self._pursue(v, t["W"], t["gain"])
-        windows = self._operators.apply(residual)  # T_s r
-        n = torch.arange(len(v), device=v.device)
         for j_i, s_i, h_i in zip(j.T, s.T, h.T, strict=True):
             coefficient = h_i * t["gain"][j_i, s_i]
-            t["pull"].index_add_(0, j_i, coefficient[:, None] * windows[n, s_i])
+            windows = self._at_poses(residual, s_i, lambda one, x: one.apply(x))  # T_s r
+            t["pull"].index_add_(0, j_i, coefficient[:, None] * windows)
             t["weight"].index_put_((j_i, s_i), coefficient.square(), accumulate=True)
-        return torch.stack([residual.square().mean(), residual.new_tensor(len(torch.unique(j)) / self.n_components)])
+        return residual.square().mean(), t["used"]
+
+    def _begin_epoch(self, state: State, v: Tensor) -> None:
+        t = state.tensors
+        t["spare"], t["gain"] = _unit(self._windows(v, state.generator)), self._gain(t["W"])
+        t["pull"].zero_()
+        if not self._session.partial:
+            t["weight"].zero_()
 
     def _end_epoch(self, state: State) -> None:
-        """Move every filter to the minimum of a bound on the squared error, into the unit ball; restart unused ones."""
+        """Move every filter to the minimum of a bound on the squared error, into the unit ball; restart unused ones.
+
+        When only a part of the data is here, the weight of what was seen before stays and fades, and steps are small.
+        """
         t, used = state.tensors, state.tensors["weight"].sum(1) > 0
         curvature = self.gamma * t["weight"] @ self._curvature(t["W"])
         W = t["W"] + t["pull"] / curvature.clamp_min(torch.finfo(curvature.dtype).tiny)
         W /= W.norm(dim=1, keepdim=True).clamp_min(1)
-        t["W"] = torch.where(used[:, None], W, _unit(t["spare"]))
-        state.tensors = self._fresh_sums(t)
+        t["W"] = torch.where(used[:, None], W, t["spare"])
+        t["used"] = used.to(W.dtype).mean()
+        if self._session.partial:
+            t["weight"] *= max(0.0, 1 - state.at.rows / (MEMORY * self.n_components))
+
+    def _measure(self, state: State) -> dict[str, float]:
+        return {"sparsity": float(state.tensors["used"]), **super()._measure(state)}
 
     def _curvature(self, W: Tensor) -> Tensor:
         """A diagonal bound on each T_s T_s', (S, D2)."""
@@ -161,47 +188,48 @@ random_state
             score = reduce_orbit(residual, W, self._operators, how=_largest, scale=gain)
             j = score.scatter_(1, js, -1.0).argmax(1)  # a filter is used in one pose at most
             s = (torch.einsum("nsd,nd->ns", self._operators.apply(residual), W[j]) * gain[j]).abs().argmax(1)
-            js, ss = torch.cat([js, j[:, None]], 1), torch.cat([ss, s[:, None]], 1)
-            atoms = torch.cat([atoms, self._atoms(j, s, W, gain)[:, None]], 1)
+            atom = self._at_poses(W[j] * gain[j, s][:, None], s, lambda one, x: one.orbit(x))
+            js, ss, atoms = (torch.cat([old, new[:, None]], 1) for old, new in ((js, j), (ss, s), (atoms, atom)))
             h = _least_squares(atoms, v)
             residual = v - torch.einsum("ni,nid->nd", h, atoms)
         return js, ss, h, residual
 
-    def _atoms(self, j: Tensor, s: Tensor, W: Tensor, gain: Tensor) -> Tensor:
-        """Filter j_n in pose s_n for every input, (N, D1)."""
-        windows = W.new_zeros(len(j), len(self._operators), W.shape[1])
-        windows[torch.arange(len(j), device=W.device), s] = W[j] * gain[j, s][:, None]
-        return self._operators.adjoint(windows)
+    def _encoder(self, t: Parameters) -> encoders.Encoder:
+        gain = self._gain(t["W"]) if self.unit_norm else None
+        return encoders.soft_threshold(t["W"], self._operators, self.alpha, self.two_sided, gain)
 
-    def _encode(self, v: Tensor, t: dict[str, Tensor]) -> Tensor:
-        W = t["W"]
-        return encoders.soft_threshold(v, W, self._operators, self.alpha, self.two_sided, self._gain(W))
-
-    def _reconstruct(self, v: Tensor, t: dict[str, Tensor]) -> Tensor:
-        return v - self._pursue(v, t["W"], self._gain(t["W"]))[3]
+    def _decoder(self, t: Parameters) -> Callable[[Tensor], Tensor]:
+        gain = self._gain(t["W"])
+        return lambda v: v - self._pursue(v, t["W"], gain)[3]
 
     def _advice(self, epoch: int) -> str:
         return "scale the inputs to unit variance"
 
-    @property
-    def _n_features_out(self) -> int:
-        return int(self.n_components) * (2 if self.two_sided else 1)
-
     def code(self, X: Any) -> Any:
         """The coefficient of each filter, (N, K), zero for all but `gamma` of them. H of eq. 14, summed over poses."""
 
-        def coefficients(v: Tensor, t: dict[str, Tensor]) -> Tensor:
-            j, _, h, _ = self._pursue(v, t["W"], self._gain(t["W"]))
-            return v.new_zeros(len(v), self.n_components).scatter_(1, j, h)
+        def coefficients(t: Parameters) -> Callable[[Tensor], Tensor]:
+            gain = self._gain(t["W"])
+
+            def code(v: Tensor) -> Tensor:
+                j, _, h, _ = self._pursue(v, t["W"], gain)
+                return v.new_zeros(len(v), len(t["W"])).scatter_(1, j, h)
+
+            return code
 
         return self._map(coefficients, X, self._few_rows)
 
     def pose(self, X: Any) -> Any:
         """Index of the pose in which each filter is used, (N, K), -1 where it is not."""
 
-        def poses(v: Tensor, t: dict[str, Tensor]) -> Tensor:
-            j, s, _, _ = self._pursue(v, t["W"], self._gain(t["W"]))
-            return torch.full((len(v), self.n_components), -1, device=v.device).scatter_(1, j, s)
+        def poses(t: Parameters) -> Callable[[Tensor], Tensor]:
+            gain = self._gain(t["W"])
+
+            def pose(v: Tensor) -> Tensor:
+                j, s, _, _ = self._pursue(v, t["W"], gain)
+                return torch.full((len(v), len(t["W"])), -1, device=v.device).scatter_(1, j, s)
+
+            return pose
 
         return self._map(poses, X, self._few_rows)
 
@@ -215,7 +243,7 @@ def _largest(a: Tensor) -> Tensor:
 def _least_squares(atoms: Tensor, v: Tensor) -> Tensor:
     """Coefficients that bring the sum of (N, i, D1) atoms closest to v, (N, i)."""
     gram = atoms @ atoms.mT
-    ridge = torch.finfo(v.dtype).eps * gram.diagonal(dim1=1, dim2=2).mean(1).clamp_min(1e-30)
+    ridge = 10 * torch.finfo(v.dtype).eps * gram.diagonal(dim1=1, dim2=2).amax(1) + 1e-20  # for atoms that are alike
     gram.diagonal(dim1=1, dim2=2).add_(ridge[:, None])
     solution: Tensor = torch.linalg.solve(gram, atoms @ v[..., None])
     return solution.squeeze(-1)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from math import log
+import warnings
+from collections.abc import Callable
+from math import inf, log
 from typing import Any, ClassVar
 
 import torch
@@ -11,7 +13,7 @@ from torch import Tensor
 from orbitpool import encoders, orbit
 from orbitpool.kernels import generate, reduce_orbit, respond
 from orbitpool.learners import checks
-from orbitpool.learners.base import Learner
+from orbitpool.learners.base import Learner, Parameters
 from orbitpool.learners.sparsity import DISTANCES, Distance
 from orbitpool.learners.training import State, at
 
@@ -21,23 +23,25 @@ class SoftmaxLearner(Learner):
 
     PARAMETERS: ClassVar = {"W": "components_", "b": "intercept_hidden_", "c": "intercept_visible_"}
 
-    def _visible(self, t: dict[str, Tensor]) -> orbit.Visible:
+    def _visible(self, t: Parameters) -> orbit.Visible:
         """What is assumed of inputs."""
         raise AssertionError("a subclass knows its visible units")
 
     def _check(self) -> None:
         super()._check()
-        for name in ("learning_rate", "momentum"):
-            checks.schedule(name, getattr(self, name))
+        checks.schedule("learning_rate", self.learning_rate)
+        checks.schedule("momentum", self.momentum, below=1.0)
         for name in ("learning_rate_decay", "weight_decay", "sparsity_cost"):
             checks.at_least(name, getattr(self, name), 0)
         checks.within("sparsity_target", self.sparsity_target, 0, 1)
         checks.one_of("sparsity_distance", self.sparsity_distance, DISTANCES)
 
-    def _begin(self, look: Tensor, generator: torch.Generator, **given: Tensor) -> dict[str, Tensor]:
+    def _begin(self, look: Tensor, generator: torch.Generator, **given: Tensor) -> Parameters:
         K, S, p = self.n_components, len(self._operators), self.sparsity_target
+        if isinstance(self._visible(given), orbit.Binary):
+            _warn_unless_unit(look)
         learned = {
-            "W": 0.02 * torch.randn(K, self._filter_size, generator=generator, dtype=look.dtype, device=look.device),
+            "W": 0.02 * torch.randn(K, self._filter_size, generator=generator, dtype=look.dtype).to(look.device),
             "b": look.new_full((K, S), log(p / (1 - p) / S)),  # E[z] starts at its target
         }
         learned["c"] = self._visible(given).bias(look)
@@ -50,7 +54,7 @@ class SoftmaxLearner(Learner):
     def _rate(self, epoch: int) -> float:
         return at(self.learning_rate, epoch) / (1 + float(self.learning_rate_decay) * epoch)
 
-    def _descend(self, state: State, gradients: dict[str, Tensor]) -> None:
+    def _descend(self, state: State, gradients: Parameters) -> None:
         """One step with momentum."""
         rate, momentum = self._rate(state.at.epoch), at(self.momentum, state.at.epoch)
         for name, gradient in gradients.items():
@@ -59,29 +63,32 @@ class SoftmaxLearner(Learner):
             state.tensors[name] += velocity
 
     def _advice(self, epoch: int) -> str:
-        return f"learning_rate was {self._rate(epoch):g}: lower it, or scale real-valued inputs to unit variance"
+        elsewhere = ", with another checkpoint path" if self.checkpoint else ""
+        return f"learning_rate was {self._rate(epoch):g}: lower it{elsewhere}, or scale real inputs to unit variance"
 
-    def _up(self, v: Tensor, t: dict[str, Tensor], visible: orbit.Visible) -> tuple[Tensor, Tensor]:
+    def _weight_limit(self) -> float:
+        return 1e3 if isinstance(self._visible({}), orbit.Binary) else inf  # e^1000 for one pixel of size one
+
+    def _up(self, v: Tensor, t: Parameters, visible: orbit.Visible) -> tuple[Tensor, Tensor]:
         """Inputs in every pose, (N, S, D2), and the posterior, (N, K, S)."""
         u = self._operators.apply(visible.scaled(v))
         return u, orbit.posterior(respond(u, t["W"], t["b"]), overwrite=not torch.is_grad_enabled())
 
-    def _encode(self, v: Tensor, t: dict[str, Tensor]) -> Tensor:
-        scaled = self._visible(t).scaled(v)
-        return encoders.probability(scaled, t["W"], self._operators, t["b"], self.two_sided)
+    def _encoder(self, t: Parameters) -> encoders.Encoder:
+        return encoders.probability(self._visible(t).scaled(t["W"]), self._operators, t["b"], self.two_sided)
 
-    def _reconstruct(self, v: Tensor, t: dict[str, Tensor]) -> Tensor:
+    def _decoder(self, t: Parameters) -> Callable[[Tensor], Tensor]:
         visible = self._visible(t)
-        _, p = self._up(v, t, visible)
-        return visible.mean(self._operators.adjoint(generate(p, t["W"])), t["c"])
 
-    @property
-    def _n_features_out(self) -> int:
-        return int(self.n_components) * (2 if self.two_sided else 1)
+        def decode(v: Tensor) -> Tensor:
+            _, p = self._up(v, t, visible)
+            return visible.mean(self._operators.adjoint(generate(p, t["W"])), t["c"])
+
+        return decode
 
     def posterior(self, X: Any) -> Any:
         """Probability of each pose of each filter, (N, K, S); the off state takes the rest. Eqs 7 and 12."""
-        return self._map(lambda v, t: self._up(v, t, self._visible(t))[1], X, self._few_rows)
+        return self._map(lambda t: lambda v: self._up(v, t, self._visible(t))[1], X, self._few_rows)
 
     def pose(self, X: Any) -> Any:
         """Index of the likeliest pose of each filter, (N, K), -1 where the filter is likelier off than on."""
@@ -89,7 +96,18 @@ class SoftmaxLearner(Learner):
         def likeliest(a: Tensor) -> Tensor:
             return a.argmax(-1).masked_fill_(orbit.total(a) < 0, -1)
 
-        def poses(v: Tensor, t: dict[str, Tensor]) -> Tensor:
-            return reduce_orbit(self._visible(t).scaled(v), t["W"], self._operators, t["b"], likeliest)
+        def poses(t: Parameters) -> Callable[[Tensor], Tensor]:
+            W = self._visible(t).scaled(t["W"])
+            return lambda v: reduce_orbit(v, W, self._operators, t["b"], likeliest)
 
         return self._map(poses, X)
+
+
+def _warn_unless_unit(look: Tensor) -> None:
+    low, high = look.min().item(), look.max().item()
+    if low < 0 or high > 1:
+        warnings.warn(
+            f"inputs range from {low:.3g} to {high:.3g} and binary units take values from 0 to 1; "
+            "scale the inputs, or choose units for real values (visible='gaussian', decoder='linear')",
+            stacklevel=6,
+        )

@@ -11,6 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+_LOOK, _SPLIT = 1 << 32, 2 << 32  # added to a run's seed, so that no two choices of rows are the same
+
 
 class Source(Protocol):
     """Rows to learn from, epoch after epoch."""
@@ -29,23 +31,28 @@ class Source(Protocol):
         """Minibatches in an epoch, if that is known."""
 
     def fingerprint(self) -> str:
-        """The same for sources that hold the same data."""
+        """Unlike for sources that hold other data, as far as a sample shows."""
 
 
 class Rows:
-    """An array (N, ...) in memory or mapped into it; only the rows of a batch are ever converted."""
+    """An array (N, ...) in memory or mapped into it; only the rows of a batch are ever converted.
 
-    def __init__(self, X: Any, dtype: torch.dtype, device: torch.device) -> None:
-        self.X, self.dtype, self.device = X, dtype, device
+    `only` names the rows that count, if not all do; `checked` says that all values are known to be finite.
+    """
+
+    def __init__(
+        self, X: Any, dtype: torch.dtype, device: torch.device, checked: bool = False, only: Tensor | None = None
+    ) -> None:
+        self.X, self.dtype, self.device, self.checked, self.only = X, dtype, device, checked, only
         self.n_features = int(np.prod(X.shape[1:]))
 
     def __len__(self) -> int:
-        return int(self.X.shape[0])
+        return int(self.X.shape[0]) if self.only is None else len(self.only)
 
     def look(self, rows: int, seed: int) -> Tensor:
         """Random rows, (n, D1)."""
         _advise(self.X, "RANDOM")
-        return self._take(_permutation(len(self), seed)[:rows].sort().values)
+        return self._take(_permutation(len(self), seed + _LOOK)[:rows].sort().values)
 
     def batches(self, size: int, order: int | None, skip: int) -> Iterator[Tensor]:
         """Minibatches in an order that depends on the seed alone."""
@@ -60,39 +67,30 @@ class Rows:
         return -(-len(self) // size)
 
     def fingerprint(self) -> str:
-        """Shape, type and a sample of the rows."""
+        """Shape, type and 64 of the rows."""
         digest = hashlib.sha256(f"{tuple(self.X.shape)} {self.dtype}".encode())
-        spread = torch.linspace(0, len(self) - 1, min(len(self), 64)).long()
+        spread = torch.linspace(0, len(self) - 1, min(len(self), 64), dtype=torch.float64).long()
         digest.update(self._take(spread).cpu().numpy().tobytes())
         return digest.hexdigest()
 
-    def split(self, fraction: float, seed: int) -> tuple[Source, Tensor]:
-        """The rows without a random part of them, and that part, (n, D1)."""
-        shuffled = _permutation(len(self), seed)
+    def split(self, fraction: float, seed: int) -> tuple[Rows, Rows]:
+        """The rows without a random part of them, and that part."""
+        shuffled = _permutation(len(self), seed + _SPLIT)
         held_out = max(1, round(fraction * len(self)))
-        return Subset(self, shuffled[held_out:].sort().values), self._take(shuffled[:held_out].sort().values)
+        if held_out >= len(self):
+            raise ValueError(
+                f"validation_fraction {fraction} of {len(self)} rows leaves none to learn from; "
+                "lower it, give more rows, or set early_stopping=False"
+            )
+        return self._only(shuffled[held_out:]), self._only(shuffled[:held_out])
+
+    def _only(self, rows: Tensor) -> Rows:
+        return Rows(self.X, self.dtype, self.device, self.checked, rows.sort().values)
 
     def _take(self, rows: Tensor) -> Tensor:
-        if isinstance(self.X, Tensor):
-            taken = self.X[rows.to(self.X.device)]
-        else:
-            taken = torch.from_numpy(np.array(self.X[rows.numpy()], subok=False))
-        batch = taken.reshape(len(rows), -1).to(self.device, self.dtype)
-        return _finite(batch)
-
-
-class Subset(Rows):
-    """Some rows of an array, without a copy of it."""
-
-    def __init__(self, whole: Rows, rows: Tensor) -> None:
-        super().__init__(whole.X, whole.dtype, whole.device)
-        self.rows = rows
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def _take(self, rows: Tensor) -> Tensor:
-        return super()._take(self.rows[rows])
+        chosen = rows if self.only is None else self.only[rows]
+        taken = self.X[chosen.to(self.X.device)] if isinstance(self.X, Tensor) else self.X[chosen.numpy()]
+        return convert(taken, self.dtype, self.device, self.checked)
 
 
 class Batches:
@@ -103,9 +101,7 @@ class Batches:
         self._ahead: Iterator[Any] | None = iter(iterable)
         self._first = next(self._ahead, None)
         if self._first is None:
-            raise ValueError(
-                "the iterable of batches is empty (0 batches); give at least one array of shape (n, features)"
-            )
+            raise ValueError("the iterable gave 0 batches; give at least one array of shape (n, features)")
         first = _as_array(self._first)
         self.dtype = dtype or working_dtype(first)
         self.n_features = int(np.prod(first.shape[1:]))
@@ -122,8 +118,8 @@ class Batches:
                 yield self._convert(batch)
         if seen < 0:
             raise ValueError(
-                "the iterable of batches gave none in a later epoch: a generator can be gone through once; "
-                "give something that starts again, such as a list-like object or a DataLoader, or set n_iter=1"
+                "the iterable gave 0 batches in a later epoch: a generator can be gone through once; give something "
+                "that starts again when it is iterated, such as a DataLoader, or set n_iter=1"
             )
 
     def n_batches(self, size: int) -> None:
@@ -149,7 +145,7 @@ class Batches:
                 f"a batch has shape {tuple(array.shape)}; the first one had {self.n_features} features a row, "
                 "and every batch needs as many and at least one row"
             )
-        return _finite(torch.as_tensor(array).reshape(array.shape[0], -1).to(self.device, self.dtype))
+        return convert(array, self.dtype, self.device, checked=False)
 
 
 def is_stream(X: Any) -> bool:
@@ -161,29 +157,38 @@ def is_stream(X: Any) -> bool:
 
 
 def working_dtype(X: Any) -> torch.dtype:
-    """The float type to compute in: float64 for float64, float32 for everything else."""
-    return torch.float64 if X.dtype in (torch.float64, np.float64) else torch.float32
+    """The float type to compute in: float64 for float64 and longer, float32 for everything else."""
+    if isinstance(X, Tensor):
+        return torch.float64 if X.dtype == torch.float64 else torch.float32
+    return torch.float64 if X.dtype.kind == "f" and X.dtype.itemsize >= 8 else torch.float32
+
+
+def convert(x: Any, dtype: torch.dtype, device: torch.device, checked: bool) -> Tensor:
+    """Rows of any array as (n, D1), checked for NaN before they leave the CPU unless that was done already."""
+    if not isinstance(x, Tensor):
+        x = torch.from_numpy(np.array(x, dtype=np.float64 if dtype == torch.float64 else np.float32, subok=False))
+    if x.is_complex():
+        raise ValueError(f"Complex data not supported: X is {x.dtype}; give real numbers")
+    batch: Tensor = x.detach().reshape(len(x), -1).to(dtype)
+    if not checked and not batch.isfinite().all():
+        raise ValueError("Input contains NaN or infinity; every value must be finite: drop or fill those rows first")
+    return batch.to(device)
 
 
 def _as_array(batch: Any) -> Any:
     """The inputs of a batch, which a DataLoader may give together with labels."""
     array = batch[0] if isinstance(batch, (tuple, list)) else batch
     array = array if isinstance(array, Tensor) else np.asarray(array)
-    if array.ndim < 2:
+    if array.ndim < 2 or (isinstance(array, np.ndarray) and array.dtype.kind not in "fiub"):
         raise ValueError(
-            f"a batch has shape {tuple(array.shape)}; it must be (n, features) or (n, height, width[, channels])"
+            f"a batch has shape {tuple(array.shape)} and type {array.dtype}; it must be (n, features) or "
+            "(n, height, width[, channels]) of real numbers"
         )
     return array
 
 
 def _permutation(n: int, seed: int) -> Tensor:
     return torch.randperm(n, generator=torch.Generator().manual_seed(seed))
-
-
-def _finite(batch: Tensor) -> Tensor:
-    if not batch.isfinite().all():
-        raise ValueError("Input contains NaN or infinity; every value must be finite: drop or fill those rows first")
-    return batch
 
 
 def _advise(X: Any, advice: str) -> None:

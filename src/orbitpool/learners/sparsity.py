@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-_SAFE = 1e-6  # a filter that is never or always on has a finite, very large slope
+_SAFE = 1e-6  # keeps the slope at a filter that is never or always on finite, and very large
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Distance:
 
 
 def _kl(p: float, q: Tensor) -> Tensor:
-    q = q.clamp(_SAFE, 1 - _SAFE)
+    q = q + (q.clamp(_SAFE, 1 - _SAFE) - q).detach()  # moved away from 0 and 1 without losing its slope
     return p * torch.log(p / q) + (1 - p) * torch.log((1 - p) / (1 - q))
 
 

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import os
-import warnings
+from collections.abc import Callable
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
 from orbitpool import orbit
 from orbitpool.kernels import correlate_, generate_sampled, reduce_orbit
 from orbitpool.learners import checks
+from orbitpool.learners.base import Learner, Parameters
 from orbitpool.learners.softmax import SoftmaxLearner
 from orbitpool.learners.training import Schedule, State
 from orbitpool.transforms import TransformSet
@@ -83,6 +85,7 @@ class TIRBM(SoftmaxLearner):
     """
 
     PARAMETERS: ClassVar = SoftmaxLearner.PARAMETERS | {"sigma": "sigma_"}
+    STRUCTURE: ClassVar = (*Learner.STRUCTURE, "visible", "sigma", "persistent", "batch_size")
 
     def __init__(
         self,
@@ -146,20 +149,25 @@ class TIRBM(SoftmaxLearner):
             checks.above("sigma", self.sigma, 0)
         checks.whole("cd_steps", self.cd_steps)
 
-    def _visible(self, t: dict[str, Tensor]) -> orbit.Visible:
-        return orbit.Binary() if self.visible == "binary" else orbit.Gaussian(t["sigma"])
+    def _visible(self, t: Parameters) -> orbit.Visible:
+        return orbit.Binary() if self.visible == "binary" else orbit.Gaussian(t.get("sigma", 1.0))
 
-    def _begin(self, look: Tensor, generator: torch.Generator, **given: Tensor) -> dict[str, Tensor]:
-        if self.visible == "binary":
-            _warn_unless_unit(look)
-        sigma = _kmeans_distance(look, self.n_components) if self.sigma == "learned" else float(self.sigma)
+    def _begin(self, look: Tensor, generator: torch.Generator, **given: Tensor) -> Parameters:
+        learned = self.sigma == "learned" and self.visible == "gaussian"
+        sigma = (
+            _kmeans_distance(look, self.n_components)
+            if learned
+            else 1.0
+            if self.sigma == "learned"
+            else float(self.sigma)
+        )
         given |= {"sigma": look.new_tensor(sigma)}
         if self.persistent:
             given |= {"chains": look[torch.arange(self.batch_size) % len(look)].clone()}
         return super()._begin(look, generator, **given)
 
     @torch.no_grad()
-    def _update(self, state: State, v: Tensor) -> Tensor:
+    def _update(self, state: State, v: Tensor) -> tuple[Tensor, Tensor]:
         t, visible = state.tensors, self._visible(state.tensors)
         u, p = self._up(v, t, visible)
         mean = self._down(orbit.sample(p, state.generator), t, visible)
@@ -188,9 +196,9 @@ class TIRBM(SoftmaxLearner):
             "c": visible.scaled(visible.scaled(negative.mean(0) - v.mean(0))),
         }
         self._descend(state, gradients)
-        return torch.stack([error, activity.mean()])
+        return error, activity.mean()
 
-    def _down(self, pose: Tensor, t: dict[str, Tensor], visible: orbit.Visible) -> Tensor:
+    def _down(self, pose: Tensor, t: Parameters, visible: orbit.Visible) -> Tensor:
         """E[v | h] for sampled poses, (N, D1)."""
         return visible.mean(generate_sampled(pose, t["W"], self._operators), t["c"])
 
@@ -205,19 +213,24 @@ class TIRBM(SoftmaxLearner):
     def _measure(self, state: State) -> dict[str, float]:
         measured = super()._measure(state)
         if self.visible == "binary":
-            v, t = self._watched, state.tensors
-            measured["pseudo_likelihood"] = float(self._pseudo_likelihood(v, t, np.random.RandomState(0)).mean())
+            estimate = self._pseudo_likelihood(state.tensors, np.random.RandomState(0))
+            measured["pseudo_likelihood"] = float(estimate(self._session.watched).mean())
         return measured
 
-    def _free_energy(self, v: Tensor, t: dict[str, Tensor]) -> Tensor:
+    def _free_energy(self, t: Parameters) -> Callable[[Tensor], Tensor]:
         visible = self._visible(t)
-        total = reduce_orbit(visible.scaled(v), t["W"], self._operators, t["b"])
-        return orbit.free_energy(v, total, t["c"], visible)
+        W = visible.scaled(t["W"])
+        return lambda v: orbit.free_energy(v, reduce_orbit(v, W, self._operators, t["b"]), t["c"], visible)
 
-    def _pseudo_likelihood(self, v: Tensor, t: dict[str, Tensor], random: np.random.RandomState) -> Tensor:
-        bit = torch.as_tensor(random.randint(v.shape[1], size=(len(v), 1)), device=v.device)
-        flipped = v.scatter(1, bit, 1 - v.gather(1, bit))
-        return v.shape[1] * logsigmoid(self._free_energy(flipped, t) - self._free_energy(v, t))
+    def _pseudo_likelihood(self, t: Parameters, random: np.random.RandomState) -> Callable[[Tensor], Tensor]:
+        energy = self._free_energy(t)
+
+        def estimate(v: Tensor) -> Tensor:
+            bit = torch.as_tensor(random.randint(v.shape[1], size=(len(v), 1)), device=v.device)
+            flipped = v.scatter(1, bit, 1 - v.gather(1, bit))
+            return v.shape[1] * logsigmoid(energy(flipped) - energy(v))
+
+        return estimate
 
     def free_energy(self, X: Any) -> Any:
         """Minus the log-probability of each input up to a constant that all inputs share, (N,)."""
@@ -225,13 +238,13 @@ class TIRBM(SoftmaxLearner):
 
     def score_samples(self, X: Any) -> Any:
         """Log-probability of each input up to a constant that all inputs share, (N,)."""
-        return self._map(lambda v, t: -self._free_energy(v, t), X)
+        return -self.free_energy(X)
 
     def pseudo_likelihood(self, X: Any, random_state: Any = None) -> Any:
         """Estimate sum_i log p(v_i | the others) of binary inputs from one random bit of each, (N,)."""
         checks.one_of("visible", self.visible, ("binary",))
         random = check_random_state(random_state)
-        return self._map(lambda v, t: self._pseudo_likelihood(v, t, random), X)
+        return self._map(lambda t: self._pseudo_likelihood(t, random), X)
 
     @torch.no_grad()
     def sample(self, n_samples: int = 1, steps: int = 1000, start: Any = None, random_state: Any = None) -> Any:
@@ -240,42 +253,39 @@ class TIRBM(SoftmaxLearner):
         Parameters
         ----------
         n_samples : int
+            How many, if there is no `start`.
         steps : int
             Times that all hidden and then all visible units are drawn.
         start : array (n_samples, D1), optional
             Where chains start; from the visible biases alone if not given.
         random_state : int, RandomState or None
         """
+        check_is_fitted(self)
         checks.whole("steps", steps)
-        seed = int(check_random_state(random_state).randint(2**31 - 1))
+        checks.whole("n_samples", n_samples)
         if start is None:
-            checks.whole("n_samples", n_samples)
-            start = np.zeros((n_samples, self.n_features_in_), dtype=self.components_.dtype)
-            return self.sample(n_samples, steps, self._map(lambda v, t: self._visible(t).mean(v, t["c"]), start), seed)
+            start = torch.from_numpy(np.zeros((n_samples, self.n_features_in_), dtype=self.components_.dtype))
+            start = self._map(lambda t: lambda v: self._visible(t).mean(v, t["c"]), start)
+            return self.sample(n_samples, steps, start, random_state).cpu().numpy()
+        seed = int(check_random_state(random_state).randint(2**31 - 1))
 
-        def walk(v: Tensor, t: dict[str, Tensor]) -> Tensor:
-            visible, generator = self._visible(t), torch.Generator(v.device).manual_seed(seed)
-            for _ in range(steps):
-                pose = orbit.sample(self._up(v, t, visible)[1], generator)
-                v = visible.draw(self._down(pose, t, visible), generator)
-            return v
+        def walk(t: Parameters) -> Callable[[Tensor], Tensor]:
+            visible, generator = self._visible(t), torch.Generator(t["W"].device).manual_seed(seed)
 
-        return self._map(walk, start)
+            def chain(v: Tensor) -> Tensor:
+                for _ in range(steps):
+                    pose = orbit.sample(self._up(v, t, visible)[1], generator)
+                    v = visible.draw(self._down(pose, t, visible), generator)
+                return v
+
+            return chain
+
+        return self._map(walk, start, self._few_rows)
 
 
 def _pose_means(p: Tensor) -> Tensor:
     """Mean over inputs, (K, S)."""
     return p.permute(2, 1, 0).mean(2).T
-
-
-def _warn_unless_unit(look: Tensor) -> None:
-    low, high = look.min().item(), look.max().item()
-    if low < 0 or high > 1:
-        warnings.warn(
-            f"inputs range from {low:.3g} to {high:.3g} and binary units take values from 0 to 1; "
-            "scale the inputs, or choose visible='gaussian'",
-            stacklevel=5,
-        )
 
 
 def _kmeans_distance(look: Tensor, n_clusters: int) -> float:

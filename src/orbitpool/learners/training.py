@@ -19,7 +19,7 @@ from orbitpool.learners.sources import Source
 
 Schedule = float | Mapping[int, float]
 LOOK_EVERY = 100  # updates between looks at the errors, because a look waits for the device
-EXPLODED = 100.0  # times the first error
+EXPLODED = 100.0  # times the mean square of the inputs, or of inputs of size one
 
 
 @dataclass
@@ -32,7 +32,12 @@ class Counters:
     update: int = 0
     rows: int = 0  # inputs seen in this epoch
     seconds: float = 0.0  # spent in this epoch
+    energy: float = 1.0  # the largest mean square of a batch so far
     history: dict[str, list[float]] = field(default_factory=dict)
+
+    def restart_epoch(self) -> None:
+        """Forget an epoch that was not finished."""
+        self.batch, self.rows, self.seconds = 0, 0, 0.0
 
 
 @dataclass
@@ -48,30 +53,45 @@ class State:
         return asdict(self.at), {**self.tensors, "generator": self.generator.get_state()}
 
     @classmethod
-    def unpack(cls, counters: dict[str, Any], tensors: dict[str, Tensor], device: torch.device) -> State:
-        """The state that `pack` took apart, on a device."""
-        generator = torch.Generator(device)
-        generator.set_state(tensors["generator"].cpu())
-        placed = {name: t.to(device) for name, t in tensors.items() if name != "generator"}
-        return cls(placed, generator, Counters(**counters))
+    def unpack(cls, counters: dict[str, Any], tensors: dict[str, Tensor], device: torch.device, exact: bool) -> State:
+        """The state that `pack` took apart, on a device.
+
+        A generator of another kind of device cannot go on; if that need not be `exact`, a new one is seeded.
+        """
+        at, generator = Counters(**counters), torch.Generator(device)
+        kept = tensors["generator"].cpu()
+        if kept.shape == generator.get_state().shape:
+            generator.set_state(kept)
+        elif exact:
+            raise ValueError(f"the run was on another kind of device than {device} and cannot go on there bit for bit")
+        else:
+            generator.manual_seed(at.seed + at.update)
+        return cls({name: t.to(device) for name, t in tensors.items() if name != "generator"}, generator, at)
 
     def copy(self) -> State:
         """A state that further training does not touch."""
         counters, tensors = self.pack()
-        return State.unpack(counters, {name: t.clone() for name, t in tensors.items()}, self.generator.device)
+        return State.unpack(counters, {name: t.clone() for name, t in tensors.items()}, self.generator.device, True)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        counters, tensors = self.pack()
+        return State.unpack, (counters, {name: t.cpu() for name, t in tensors.items()}, torch.device("cpu"), False)
 
 
 class Model(Protocol):
     """What the loop asks of a model."""
 
-    def _update(self, state: State, v: Tensor) -> Tensor:
-        """Improve the state by one batch; its squared error a pixel and the activity of its hidden units, (2,)."""
+    def _update(self, state: State, v: Tensor) -> tuple[Tensor, Tensor]:
+        """Improve the state by one batch; the batch's squared error a pixel, and the activity of its hidden units."""
 
     def _end_epoch(self, state: State) -> None:
         """Whatever is done once an epoch."""
 
     def _measure(self, state: State) -> dict[str, float]:
-        """More columns of the history."""
+        """More columns of the history, or better ones."""
+
+    def _weight_limit(self) -> float:
+        """The size of weights beyond which a model is not learning any more."""
 
     def _advice(self, epoch: int) -> str:
         """What to change when training diverges."""
@@ -84,12 +104,15 @@ class Diverged(FloatingPointError):
         super().__init__(message)
         self.state = state
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Diverged, (str(self), self.state)
+
 
 def at(schedule: Schedule, epoch: int) -> float:
     """The value of a schedule: a number, or {epoch: value} where each value holds from its epoch on."""
     if not isinstance(schedule, Mapping):
         return float(schedule)
-    return float(max((int(start), value) for start, value in schedule.items() if int(start) <= epoch)[1])
+    return float(max((start, value) for start, value in schedule.items() if start <= epoch)[1])
 
 
 def train(
@@ -115,11 +138,11 @@ def train(
         while now.epoch < n_iter and not interrupted() and not _stalled(now.history, patience):
             start = perf_counter() - now.seconds
             for v in source.batches(batch_size, now.seed + now.epoch if shuffle else None, now.batch):
-                measures = model._update(state, v)
-                state.tensors["sums"] += len(v) * measures
+                error, activity = model._update(state, v)
+                state.tensors["sums"] += len(v) * torch.stack([error, activity])
                 now.batch, now.update, now.rows = now.batch + 1, now.update + 1, now.rows + len(v)
                 now.seconds = perf_counter() - start
-                watch.note(state, measures[0])
+                watch.note(state, error, v)
                 if save and save_every and now.update % save_every == 0:
                     watch.look(state)
                     save(state)
@@ -128,11 +151,10 @@ def train(
                 if interrupted():
                     break
             else:
-                watch.look(state)
                 _end_epoch(model, state, start)
-                watch.good = state.copy()
                 if progress:
                     progress.epoch(now)
+            watch.look(state)
             if save:
                 save(state)
     if interrupted():
@@ -144,31 +166,36 @@ class Watch:
     """Looks at the errors now and then, and keeps the last state that was good."""
 
     def __init__(self, model: Model, state: State) -> None:
-        self.model, self.good, self.limit = model, state.copy(), float("inf")
-        self.errors: list[Tensor] = []
+        self.model, self.good = model, state.copy()
+        self.noted: list[Tensor] = []  # error and mean square of the inputs of every update since the last look
 
-    def note(self, state: State, error: Tensor) -> None:
+    def note(self, state: State, error: Tensor, v: Tensor) -> None:
         """Take down the error of one update."""
-        self.errors.append(error)
-        if len(self.errors) == LOOK_EVERY:
+        self.noted.append(torch.stack([error, v.square().mean()]))
+        if len(self.noted) == LOOK_EVERY:
             self.look(state)
 
     def look(self, state: State) -> None:
         """Raise `Diverged` if an error since the last look, or a number of the state, is not finite or too large."""
-        errors = torch.stack(self.errors).tolist() if self.errors else []
-        if self.limit == float("inf") and errors and errors[0] > 0:
-            self.limit = EXPLODED * errors[0]
-        bad = [i for i, error in enumerate(errors) if not error <= self.limit]
-        if bad or not all(t.isfinite().all() for t in state.tensors.values()):
-            update = state.at.update - len(errors) + 1 + (bad[0] if bad else len(errors) - 1)
-            what = f"the reconstruction error became {errors[bad[0]]:.3g}" if bad else "a parameter is not finite"
-            raise Diverged(
-                f"training diverged at update {update} (epoch {state.at.epoch}): {what}; "
-                f"{self.model._advice(state.at.epoch)}; the model is as after update {self.good.at.update}",
-                self.good,
-            )
-        self.errors.clear()
+        noted, now = (torch.stack(self.noted).tolist() if self.noted else []), state.at
+        for update, (error, energy) in enumerate(noted, now.update - len(noted) + 1):
+            now.energy = max(now.energy, energy)
+            if not error <= EXPLODED * now.energy:
+                self._raise(state, update, f"the reconstruction error became {error:.3g}")
+        if not all(t.isfinite().all() for t in state.tensors.values()):
+            self._raise(state, now.update, "a parameter is not finite")
+        if (largest := float(state.tensors["W"].abs().max())) > self.model._weight_limit():
+            self._raise(state, now.update, f"a weight became {largest:.3g}")
+        self.noted.clear()
         self.good = state.copy()
+
+    def _raise(self, state: State, update: int, what: str) -> None:
+        epoch = state.at.epoch - (state.at.batch == 0)  # an epoch that has ended is counted already
+        raise Diverged(
+            f"training diverged at update {update} (epoch {epoch}): {what}; {self.model._advice(epoch)}; "
+            f"the model is as after update {self.good.at.update}",
+            self.good,
+        )
 
 
 def _end_epoch(model: Model, state: State, start: float) -> None:
@@ -176,16 +203,19 @@ def _end_epoch(model: Model, state: State, start: float) -> None:
     model._end_epoch(state)
     error, activity = (state.tensors["sums"] / max(now.rows, 1)).tolist()
     state.tensors["sums"].zero_()
-    row = {"reconstruction_error": error, "sparsity": activity, **model._measure(state)}
-    for name, value in {**row, "seconds": perf_counter() - start}.items():
-        now.history.setdefault(name, []).append(value)
-    now.epoch, now.batch, now.rows, now.seconds = now.epoch + 1, 0, 0, 0.0
+    row = {"reconstruction_error": error, "sparsity": activity, **model._measure(state), "seconds": 0.0}
+    row["seconds"] = perf_counter() - start
+    for name in row.keys() | now.history.keys():  # a column that is new, or has ended, is filled up
+        column = now.history.setdefault(name, [float("nan")] * now.epoch)
+        column.append(row.get(name, float("nan")))
+    now.epoch += 1
+    now.restart_epoch()
 
 
 def _stalled(history: dict[str, list[float]], patience: int | None) -> bool:
-    """Whether the held-out error has been at its best more than `patience` epochs ago."""
+    """Whether the held-out error has been at its best `patience` or more epochs ago."""
     errors = history.get("validation_error", [])
-    return patience is not None and len(errors) - 1 - errors.index(min(errors)) >= patience if errors else False
+    return patience is not None and bool(errors) and len(errors) - 1 - errors.index(min(errors)) >= patience
 
 
 @contextmanager

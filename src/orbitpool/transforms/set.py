@@ -151,8 +151,14 @@ class TransformSet:
         return subset.to(self.device, self.dtype)
 
     def __iter__(self) -> Iterator[TransformSet]:
-        for matrix, label in zip(self.matrices(), self.labels, strict=True):
-            yield stack([matrix], self.field_shape, self.window_shape, [label]).to(self.device, self.dtype)
+        return iter(self._singles)
+
+    @cached_property
+    def _singles(self) -> list[TransformSet]:
+        """Each transformation as a set of one."""
+        each = zip(self.matrices(), self.labels, strict=True)
+        shapes = self.field_shape, self.window_shape
+        return [stack([matrix], *shapes, [label]).to(self.device, self.dtype) for matrix, label in each]
 
     def __eq__(self, other: object) -> bool:
         """Same shapes, labels and weights; weights rounded to another float type are others."""
