@@ -1,0 +1,199 @@
+"""ConvFeatures: a learner on patches, applied at every place of an image and averaged on a grid (section 5.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import Any, Self
+
+import torch
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
+
+from orbitpool.images.patches import as_floats, as_images, check_fits, dense_patches, random_patches
+from orbitpool.images.whitening import CONTRAST, FLOOR, normalize_contrast, whitening
+from orbitpool.kernels import choose_device
+from orbitpool.learners import Learner
+from orbitpool.learners.checks import at_least, whole
+
+PATCH_BYTES = 32 * 2**20  # patches that are encoded at a time
+
+
+class ConvFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Features of whole images from a learner of patches.
+
+    `fit` normalises and whitens random patches and fits a clone of the learner to them. `transform` encodes every
+    patch at a stride and averages over the cells of a grid. Whitening is folded into the filters, so that dense
+    encoding is one product on normalised patches.
+
+    Parameters
+    ----------
+    learner : Learner
+        A TIRBM, TIAutoencoder or TIOMP; its transformations say how large patches are.
+    patch_size : int or (int, int), optional
+        Needed only if the learner has no transformations.
+    n_patches : int
+        Random patches to learn from.
+    stride : int
+        Pixels between neighbouring patches.
+    grid : int
+        Cells along each side; 2 gives quadrants.
+    contrast : float or None
+        Added to a patch's variance before it is divided by its standard deviation; None leaves patches as they are.
+    whiten : float or None
+        Added to the eigenvalues of the covariance; None does not whiten.
+    device : str
+        "auto" takes a tensor's own device, else a GPU if there is one.
+    random_state : int, RandomState or None
+        For the choice of patches, and for the learner if it has none of its own.
+
+    Attributes
+    ----------
+    learner_ : Learner
+        The fitted clone.
+    mean_, whitening_ : array (D,), (D, D)
+        Mean of the normalised patches, and what whitens them.
+    """
+
+    def __init__(
+        self,
+        learner: Learner,
+        *,
+        patch_size: int | tuple[int, int] | None = None,
+        n_patches: int = 400_000,
+        stride: int = 1,
+        grid: int = 2,
+        contrast: float | None = CONTRAST,
+        whiten: float | None = FLOOR,
+        device: str = "auto",
+        random_state: Any = None,
+    ) -> None:
+        self.learner = learner
+        self.patch_size = patch_size
+        self.n_patches = n_patches
+        self.stride = stride
+        self.grid = grid
+        self.contrast = contrast
+        self.whiten = whiten
+        self.device = device
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn filters from random patches of images (N, H, W) or (N, H, W, C).
+
+        Parameters
+        ----------
+        X : array or tensor of images; bytes count as 0-1
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        self._check()
+        images = as_images(X)
+        device = choose_device(self.device, X)
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        chosen = random_patches(images, self.n_patches, self._patch, torch.Generator().manual_seed(seed))
+        patches = self._normalize(as_floats(chosen, device).flatten(1))
+        _check_finite(patches)
+        mean, P = self._whitening(patches)
+        learner = clone(self.learner)
+        if learner.random_state is None:
+            learner.set_params(random_state=seed)
+        self.learner_ = learner.set_params(device=str(device)).fit((patches - mean) @ P)
+        self.mean_, self.whitening_ = mean.cpu().numpy(), P.cpu().numpy()
+        self.n_features_in_ = prod(images.shape[1:])
+        self.image_shape_ = tuple(images.shape[1:])
+        return self
+
+    @torch.no_grad()
+    def transform(self, X: Any) -> Any:
+        """Features averaged on the grid, (N, grid * grid * features of a patch), cell by cell, row by row."""
+        check_is_fitted(self)
+        images = as_images(X)
+        if images.shape[3] != self.image_shape_[2]:
+            raise ValueError(
+                f"images have {images.shape[3]} channels, but filters were learned from {self.image_shape_[2]}; "
+                "give images of the same kind"
+            )
+        check_fits(self._patch, (images.shape[1], images.shape[2]))
+        self._check_grid(images.shape[1], images.shape[2])
+        device = choose_device(self.device, X)
+        encode = self._encoder(device, torch.float64 if images.dtype == torch.float64 else torch.float32)
+        features = torch.cat([encode(part) for part in torch.split(images, self._images_at_a_time(images))])
+        return features.to(X.device) if isinstance(X, Tensor) else features.cpu().numpy()
+
+    def _encoder(self, device: torch.device, dtype: torch.dtype) -> Callable[[Tensor], Tensor]:
+        mean, P = (torch.from_numpy(a).to(device, dtype) for a in (self.mean_, self.whitening_))
+        folded = self.learner_.encoder(device, dtype).folded(P)
+
+        def encode(images: Tensor) -> Tensor:
+            patches = dense_patches(as_floats(images, device), self._patch, self.stride)
+            n, rows, columns = patches.shape[:3]
+            normal = self._normalize(patches.reshape(n * rows * columns, -1)).sub_(mean)
+            _check_finite(normal)
+            return _pool(folded(normal).view(n, rows, columns, -1), self.grid)
+
+        return encode
+
+    @property
+    def _patch(self) -> tuple[int, int]:
+        if self.learner.transforms is not None:
+            rows, columns = self.learner.transforms.field_shape
+            return rows, columns
+        size = self.patch_size
+        return (size, size) if isinstance(size, int) else size  # type: ignore[return-value]
+
+    def _check(self) -> None:
+        if not isinstance(self.learner, Learner):
+            raise ValueError(f"learner is {self.learner!r}; give a TIRBM, TIAutoencoder or TIOMP")
+        for name in ("n_patches", "stride", "grid"):
+            whole(name, getattr(self, name))
+        for name in ("contrast", "whiten"):
+            if getattr(self, name) is not None:
+                at_least(name, getattr(self, name), 0)
+        transforms = self.learner.transforms
+        if transforms is None and self.patch_size is None:
+            raise ValueError("patch_size is None and the learner has no transformations; give one of them")
+        if transforms is not None and len(transforms.field_shape) != 2:
+            raise ValueError(f"{transforms!r} is not for images; give transformations of (rows, columns)")
+
+    def _check_grid(self, height: int, width: int) -> None:
+        places = [(side - size) // self.stride + 1 for side, size in zip((height, width), self._patch, strict=True)]
+        if min(places) < self.grid:
+            raise ValueError(
+                f"grid is {self.grid}, but images of {height}×{width} have only {places[0]}×{places[1]} patches; "
+                "use a smaller grid or stride, or larger images"
+            )
+
+    def _normalize(self, patches: Tensor) -> Tensor:
+        return patches if self.contrast is None else normalize_contrast(patches, self.contrast)
+
+    def _whitening(self, patches: Tensor) -> tuple[Tensor, Tensor]:
+        if self.whiten is None:
+            return torch.zeros_like(patches[0]), torch.eye(patches.shape[1], dtype=patches.dtype, device=patches.device)
+        return whitening(patches, self.whiten)
+
+    def _images_at_a_time(self, images: Tensor) -> int:
+        rows, columns = (
+            (side - size) // self.stride + 1 for side, size in zip(images.shape[1:3], self._patch, strict=True)
+        )
+        return max(1, PATCH_BYTES // (4 * rows * columns * prod(self._patch) * images.shape[3]))
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.grid**2 * int(self.learner_._n_features_out)
+
+
+def _pool(z: Tensor, grid: int) -> Tensor:
+    """Means over the cells of a grid, (N, grid * grid * F), from (N, rows, columns, F); first cells are the larger."""
+    cells = [cell.mean((1, 2)) for band in torch.tensor_split(z, grid, 1) for cell in torch.tensor_split(band, grid, 2)]
+    return torch.cat(cells, 1)
+
+
+def _check_finite(x: Tensor) -> None:
+    if not x.isfinite().all():
+        raise ValueError("Input contains NaN or infinity; every pixel must be finite")

@@ -1,0 +1,52 @@
+"""Patches of images, at random places and at every place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+
+def as_images(X: Any) -> Tensor:
+    """Images as a tensor (N, H, W, C), without a copy where that can be."""
+    images = X if isinstance(X, Tensor) else torch.from_numpy(np.ascontiguousarray(X))
+    if images.ndim not in (3, 4) or 0 in images.shape:
+        raise ValueError(f"X has shape {tuple(images.shape)}; give images (N, H, W) or (N, H, W, C), none of them 0")
+    return images[..., None] if images.ndim == 3 else images
+
+
+def as_floats(images: Tensor, device: torch.device) -> Tensor:
+    """Images as float32 (or float64, if they are): bytes become 0-1, other numbers stay as they are."""
+    if images.dtype == torch.uint8:
+        return images.to(device).to(torch.float32).div_(255)
+    return images.to(device, torch.float64 if images.dtype == torch.float64 else torch.float32)
+
+
+def random_patches(images: Tensor, count: int, size: tuple[int, int], generator: torch.Generator) -> Tensor:
+    """Patches at uniformly random places of random images, (count, rows, columns, C), of the images' own type."""
+    n, height, width, _ = images.shape
+    check_fits(size, (height, width))
+    which, top, left = (
+        torch.randint(limit, (count,), generator=generator).to(images.device)
+        for limit in (n, height - size[0] + 1, width - size[1] + 1)
+    )
+    rows = top[:, None, None] + torch.arange(size[0], device=images.device)[:, None]
+    columns = left[:, None, None] + torch.arange(size[1], device=images.device)
+    return images[which[:, None, None], rows, columns]
+
+
+def dense_patches(images: Tensor, size: tuple[int, int], stride: int = 1) -> Tensor:
+    """Every patch at a stride, (N, rows of patches, columns of patches, rows, columns, C): a view."""
+    check_fits(size, (images.shape[1], images.shape[2]))
+    return images.unfold(1, size[0], stride).unfold(2, size[1], stride).permute(0, 1, 2, 4, 5, 3)
+
+
+def check_fits(patch: tuple[int, int], image: tuple[int, int]) -> None:
+    """Raise ValueError if patches are larger than images."""
+    if patch[0] > image[0] or patch[1] > image[1]:
+        raise ValueError(
+            f"patches of {patch[0]}×{patch[1]} do not fit into images of {image[0]}×{image[1]}; "
+            "use smaller receptive fields or larger images"
+        )

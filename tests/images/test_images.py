@@ -1,0 +1,145 @@
+from math import pi
+
+import numpy as np
+import pytest
+import torch
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from orbitpool import TIOMP, TIRBM, TIAutoencoder
+from orbitpool import transforms as T
+from orbitpool.images import ZCA, ContrastNormalizer, ConvFeatures, dense_patches, random_patches
+
+COMBINED = T.union(T.translations(8, 6, 2), T.rotations(6, count=3, step=pi / 12, field=8))
+LEARNERS = [
+    TIRBM(7, COMBINED, visible="gaussian", sigma=0.8, n_iter=1),
+    TIRBM(7, COMBINED, visible="gaussian", sigma="learned", two_sided=True, n_iter=1),
+    TIAutoencoder(7, COMBINED, decoder="linear", learning_rate=0.01, n_iter=1),
+    TIOMP(7, COMBINED, n_iter=2),
+    TIOMP(7, COMBINED, n_iter=2, two_sided=False, unit_norm=False),
+]
+
+
+@pytest.fixture(scope="module")
+def colour_images():
+    """Sixty real 32x32 colour images, cut out of photographs, uint8."""
+    from sklearn.datasets import load_sample_images
+
+    china = load_sample_images().images[0]
+    return np.stack([china[y : y + 32, x : x + 32] for y in range(0, 192, 32) for x in range(0, 320, 32)])
+
+
+@parametrize_with_checks([ContrastNormalizer(), ZCA()])
+def test_scikit_learns_own_checks(estimator, check):
+    check(estimator)
+
+
+def test_contrast_normalisation_and_whitening(photographs):
+    X = np.stack([photographs[0, y : y + 6, x : x + 6].ravel() for y in range(0, 400, 6) for x in range(0, 600, 6)])
+    normal = ContrastNormalizer().fit_transform(X)
+    assert_allclose(normal.mean(1), 0, atol=1e-12)
+    assert_allclose(normal, (X - X.mean(1, keepdims=True)) / np.sqrt(X.var(1, keepdims=True) + 10 / 255**2), atol=1e-12)
+    whitener = ZCA(eps=1e-9).fit(X)
+    assert_allclose(np.cov(whitener.transform(X).T, bias=True), np.eye(36), atol=1e-3)
+    assert_allclose(whitener.whitening_, whitener.whitening_.T)
+    values, vectors = np.linalg.eigh(np.cov(X.T, bias=True))
+    assert_allclose(ZCA().fit(X).whitening_, vectors @ np.diag((values + 0.1) ** -0.5) @ vectors.T, atol=1e-9)
+
+
+def test_patches_are_where_they_should_be(colour_images, generator):
+    images = torch.from_numpy(colour_images)
+    dense = dense_patches(images, (5, 6), 3)
+    assert dense.shape == (60, 10, 9, 5, 6, 3)
+    assert_array_equal(dense[7, 2, 4], colour_images[7, 6:11, 12:18])
+    patches = random_patches(images, 500, (5, 6), generator)
+    every = {patch.numpy().tobytes() for patch in dense_patches(images, (5, 6)).reshape(-1, 5, 6, 3)}
+    assert all(patch.numpy().tobytes() in every for patch in patches)
+    assert len({patch.numpy().tobytes() for patch in patches}) > 450
+
+
+@pytest.mark.parametrize("learner", LEARNERS, ids=str)
+@pytest.mark.parametrize(("stride", "grid"), [(1, 2), (3, 3)])
+def test_dense_encoding_is_the_encoding_of_each_patch_by_hand(learner, stride, grid, colour_images):
+    """Patch by patch: normalise, whiten, transform, average over cells. The fold must be exact."""
+    features = ConvFeatures(learner, n_patches=2000, stride=stride, grid=grid, random_state=0).fit(colour_images)
+    images = colour_images[:3]
+    places = range(0, 32 - 8 + 1, stride)
+    expected = []
+    for image in images / 255:
+        rows = []
+        for y in places:
+            patches = np.stack([image[y : y + 8, x : x + 8].ravel() for x in places]).astype(np.float32)
+            normal = (patches - patches.mean(1, keepdims=True)) / np.sqrt(patches.var(1, keepdims=True) + 10 / 255**2)
+            rows.append(features.learner_.transform((normal - features.mean_) @ features.whitening_))
+        z = np.stack(rows)
+        cells = [c.mean((0, 1)) for band in np.array_split(z, grid) for c in np.array_split(band, grid, axis=1)]
+        expected.append(np.concatenate(cells))
+    encoded = features.transform(images)
+    assert encoded.shape == (3, len(features.get_feature_names_out()))
+    assert_allclose(encoded, expected, atol=1e-4)
+    assert np.abs(encoded).max() > 0.01
+
+
+def test_kinds_of_images(colour_images):
+    features = ConvFeatures(TIOMP(4, T.rotations(6, 3, 0.2), n_iter=1), n_patches=500, random_state=0).fit(
+        colour_images
+    )
+    expected = features.transform(colour_images)
+    assert_allclose(features.transform((colour_images / 255).astype(np.float32)), expected, atol=1e-5)
+    tensor = features.transform(torch.from_numpy(colour_images))
+    assert isinstance(tensor, torch.Tensor)
+    assert_allclose(tensor, expected, atol=1e-5)
+    assert features.transform(colour_images[:, :20, :27]).shape == expected.shape
+    grey = ConvFeatures(TIOMP(4, n_iter=1), patch_size=5, n_patches=500, random_state=0).fit(colour_images[..., 0])
+    assert grey.transform(colour_images[..., 0]).shape == (60, 32)
+    assert_array_equal(grey.transform(colour_images[..., :1]), grey.transform(colour_images[..., 0]))
+
+
+def test_it_works_in_a_pipeline(digits):
+    from sklearn.datasets import load_digits
+
+    X, y = digits.reshape(-1, 8, 8), load_digits().target
+    learner = TIOMP(30, T.rotations(4, 3, 0.2), n_iter=3)
+    model = make_pipeline(ConvFeatures(learner, n_patches=5000, random_state=0), LogisticRegression(max_iter=1000))
+    assert clone(model).fit(X[:1200], y[:1200]).score(X[1200:], y[1200:]) > 0.9
+    model.set_params(convfeatures__learner__n_components=5).fit(X[:200], y[:200])
+    assert model[0].transform(X).shape == (len(X), 40)
+
+
+def test_the_same_seed_gives_the_same_features(colour_images):
+    make = lambda seed: ConvFeatures(TIOMP(4, n_iter=1), patch_size=5, n_patches=500, random_state=seed, device="cpu")  # noqa: E731
+    first, second, other = (make(seed).fit(colour_images).transform(colour_images) for seed in (0, 0, 1))
+    assert_array_equal(first, second)
+    assert np.abs(first - other).max() > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: ConvFeatures(TIOMP(4)), "patch_size is None and the learner has no transformations"),
+        (lambda: ConvFeatures("TIOMP"), "learner is 'TIOMP'; give a TIRBM"),
+        (lambda: ConvFeatures(TIOMP(4, T.time_shifts(5, 4))), "is not for images"),
+        (lambda: ConvFeatures(TIOMP(4), patch_size=40), "patches of 40×40 do not fit into images of 32×32"),
+        (lambda: ConvFeatures(TIOMP(4), patch_size=5, grid=0), "grid is 0"),
+        (lambda: ConvFeatures(TIOMP(4), patch_size=5, contrast=-1.0), "contrast is -1.0"),
+    ],
+)
+def test_bad_parameters_are_refused(make, says, colour_images):
+    with pytest.raises(ValueError, match=says):
+        make().fit(colour_images)
+
+
+def test_bad_images_are_refused(colour_images):
+    features = ConvFeatures(TIOMP(4, n_iter=1), patch_size=5, n_patches=500, random_state=0).fit(colour_images)
+    for images, says in (
+        (colour_images[0, :, :, 0], r"X has shape \(32, 32\); give images"),
+        (colour_images[..., 0], "images have 1 channels, but filters were learned from 3"),
+        (colour_images[:, :4], "patches of 5×5 do not fit into images of 4×32"),
+        (colour_images[:, :5], "grid is 2, but images of 5×32 have only 1×28 patches"),
+        (np.full((2, 32, 32, 3), np.nan), "NaN or infinity"),
+    ):
+        with pytest.raises(ValueError, match=says):
+            features.transform(images)
