@@ -1,0 +1,282 @@
+"""What the linear classifiers share: data and labels at the edge, the choice of C, and scikit-learn's conventions."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from numbers import Integral
+from typing import Any, Self
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import accuracy_score
+from sklearn.model_selection import StratifiedKFold, check_cv
+from sklearn.utils import column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_consistent_length, check_is_fitted, validate_data
+from torch import Tensor
+
+from orbitpool.classifiers.design import Design, chunk_rows, full_precision
+from orbitpool.classifiers.losses import Loss, logits
+from orbitpool.classifiers.newton import Solution, minimise
+from orbitpool.kernels import choose_device
+from orbitpool.learners import checks
+from orbitpool.learners.sources import working_dtype
+
+ON_THE_WAY = 0.1  # tolerance for the values of C that only lead to the one asked for
+
+
+class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Linear responses to the features of each row, one a class; a subclass brings the loss."""
+
+    classes_: Any
+    n_features_in_: int
+    cv_results_: dict[str, Any] | None
+
+    def _loss(self, member: Tensor, weight: Tensor) -> Loss:
+        """The loss of responses, from membership (1, K, N) in each class that has a column, and weights (B, 1, N)."""
+        raise AssertionError("a subclass has its own loss")
+
+    @property
+    def _standardizes(self) -> bool:
+        return False
+
+    def _check(self) -> None:
+        """Raise ValueError for parameters that make no sense."""
+        if np.ndim(self.C) == 0:
+            checks.above("C", self.C, 0)
+        elif len(self.C) == 0:
+            raise ValueError(f"C is {self.C!r}; give a number greater than 0, or at least one to choose from")
+        for i, value in enumerate(self.C if np.ndim(self.C) else ()):
+            checks.above(f"C[{i}]", value, 0)
+        if isinstance(self.cv, str) or not (hasattr(self.cv, "split") or isinstance(self.cv, Iterable)):
+            checks.whole("cv", self.cv, 2)
+        checks.within("tol", self.tol, 0, 1)
+        checks.whole("max_iter", self.max_iter)
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, valid: tuple[Any, Any] | None = None) -> Self:
+        """Learn from (N, D) inputs and N labels; C is chosen on `valid` inputs and labels, or by cross-validation."""
+        self._check()
+        if y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None; give N labels")
+        X, y = self._inputs(X, _numpy(y))
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(f"y has only one class, {self.classes_[0]!r}; give labels of at least 2 classes")
+        device, dtype = choose_device(self.device, X), working_dtype(X)
+        weight = np.ones(len(y)) if sample_weight is None else _weights(sample_weight, y)
+        judged = None if valid is None else (self._inputs(valid[0]), _numpy(valid[1]))
+        with torch.no_grad(), full_precision(device):
+            rows = _tensor(X).to(device, dtype)
+            task = _Task(self, rows, torch.as_tensor(codes, device=device), len(self.classes_))
+            weights = torch.as_tensor(weight, device=device)[None].to(dtype)
+            if judged is not None:
+                self._adopt(task, *self._choose_on(task, weights, _tensor(judged[0]).to(device, dtype), judged[1]))
+                return self
+            C, W = float(self.C) if np.ndim(self.C) == 0 else None, None
+            self.cv_results_ = None
+            if C is None:
+                C, W = self._choose(task, weights, y)
+            problem = task.weighted(weights)
+            self._adopt(task, C, problem.design, problem.solve(C, W))
+        return self
+
+    def _adopt(self, task: _Task, C: float, design: Design, solution: Solution) -> None:
+        """Make a solution the fitted model, and warn if it is none."""
+        coefficients, intercept = design.raw(solution.W)
+        self.C_, self.n_iter_ = C, solution.n_iter
+        self.coef_, self.intercept_ = coefficients[0].cpu().numpy(), intercept[0, :, 0].cpu().numpy()
+        if not solution.converged:
+            warnings.warn(
+                f"{type(self).__name__} did not converge: after max_iter={self.max_iter} Newton steps at C={C:g} a "
+                f"gradient is at {solution.remaining:.1e} of its start (tol={self.tol:g}); raise max_iter or tol, or "
+                "scale the features alike",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+
+    def _choose(self, task: _Task, weights: Tensor, y: Any) -> tuple[float, Tensor]:
+        """The C of the best mean accuracy on held-out folds, the smallest of equals, and a start (1, K, D + 1)."""
+        train, test = self._folds(y, weights)
+        judged, tiny = test * weights, torch.finfo(weights.dtype).tiny
+        problem, W, best, scores = task.weighted(train * weights), None, None, []
+        for C in self._grid():
+            solution = problem.solve(C, W)
+            W = solution.W
+            right = (_winners(solution.F) == task.codes) * judged
+            scores.append((right.sum(1) / judged.sum(1).clamp_min(tiny)).cpu().numpy())
+            if np.mean(scores[-1]) > max((np.mean(s) for s in scores[:-1]), default=-1.0):
+                best = (C, W.mean(0, keepdim=True))
+        self._record(scores)
+        assert best is not None
+        return best
+
+    def _choose_on(self, task: _Task, weights: Tensor, X: Tensor, y: Any) -> tuple[float, Design, Solution]:
+        """The C of the best accuracy on other rows, the smallest of equals, with the design and solution there."""
+        check_consistent_length(X, y)
+        problem, W, best, scores = task.weighted(weights), None, None, []
+        unseen = problem.design.on(X)
+        for C in self._grid():
+            solution = problem.solve(C, W)
+            W = solution.W
+            labels = self.classes_[_winners(unseen.respond(W))[0].cpu().numpy()]
+            scores.append(np.array([np.mean(labels == y)]))
+            if best is None or scores[-1] > best[0]:
+                best = (scores[-1], C, solution)
+        self._record(scores)
+        assert best is not None
+        return best[1], problem.design, best[2]
+
+    def _grid(self) -> list[float]:
+        return sorted(float(value) for value in np.ravel(self.C))
+
+    def _record(self, scores: Sequence[Any]) -> None:
+        self.cv_results_ = {
+            "C": np.array(self._grid()),
+            "mean_test_score": np.array([np.mean(s) for s in scores]),
+            "std_test_score": np.array([np.std(s) for s in scores]),
+        }
+
+    def _folds(self, y: Any, like: Tensor) -> tuple[Tensor, Tensor]:
+        """Which rows each fold learns from and which it is judged on, (folds, N) each: 0 and 1, False and True."""
+        cv = self.cv
+        if isinstance(cv, Integral):
+            cv = int(cv)
+            smallest = int(np.unique(y, return_counts=True)[1].min())
+            if smallest < cv:
+                raise ValueError(
+                    f"cv is {cv} but the smallest class has {smallest} rows; a fold needs a row of each class: "
+                    "lower cv or give C as one number"
+                )
+            shuffle = self.random_state is not None
+            cv = StratifiedKFold(cv, shuffle=shuffle, random_state=self.random_state)
+        splits = list(check_cv(cv, y, classifier=True).split(np.zeros(len(y)), y))
+        parts = np.zeros((2, len(splits), len(y)), bool)
+        for fold, (train, test) in enumerate(splits):
+            parts[0, fold, train] = parts[1, fold, test] = True
+        train, test = torch.as_tensor(parts, device=like.device)
+        return train.to(like.dtype), test
+
+    def _inputs(self, X: Any, y: Any = None) -> Any:
+        """X as (N, D), a NumPy array or a tensor, checked but not converted; with labels y, (X, y) of a new model."""
+        if not isinstance(X, Tensor):
+            if y is None:
+                return validate_data(self, X, reset=False, dtype="numeric")
+            X, y = validate_data(self, X, y, dtype="numeric")
+            check_classification_targets(y)
+            return X, y
+        if X.ndim != 2 or 0 in X.shape or X.is_complex():
+            raise ValueError(f"X has shape {tuple(X.shape)} and {X.dtype}; give real (N, features), none of them 0")
+        if not bool(torch.stack([x.isfinite().all() for x in torch.split(X, chunk_rows(X))]).all()):
+            raise ValueError("X contains NaN or infinity; every value must be finite: drop or fill those rows first")
+        if y is None:
+            if X.shape[1] != self.n_features_in_:
+                raise ValueError(
+                    f"X has {X.shape[1]} features, but {type(self).__name__} is expecting "
+                    f"{self.n_features_in_} features as input"
+                )
+            return X
+        y = column_or_1d(y, warn=True)
+        check_consistent_length(X, y)
+        check_classification_targets(y)
+        self.n_features_in_ = int(X.shape[1])
+        return X, y
+
+    def _respond(self, X: Any) -> Tensor:
+        """The response to each row, (N, K), where X is or where it is worked on."""
+        check_is_fitted(self)
+        X = self._inputs(X)
+        device, dtype = choose_device(self.device, X), working_dtype(X)
+        rows = _tensor(X)
+        coefficients, intercept = (torch.as_tensor(a).to(device, dtype) for a in (self.coef_, self.intercept_))
+        with torch.no_grad(), full_precision(device):
+            parts = [x.to(device, dtype) @ coefficients.T for x in torch.split(rows, chunk_rows(rows))]
+            return torch.cat(parts).add_(intercept).to(rows.device)
+
+    def decision_function(self, X: Any) -> Any:
+        """The response to each row, (N, classes), or (N,) for two classes: that of the second."""
+        F = self._respond(X)
+        return _like(X, F[:, 0] if F.shape[1] == 1 else F)
+
+    def predict(self, X: Any) -> Any:
+        """The label of each row, (N,): a tensor for a tensor, if labels are numbers."""
+        winners = _winners(self._respond(X).T[None])[0]
+        if isinstance(X, Tensor) and self.classes_.dtype.kind in "biuf":
+            return torch.as_tensor(self.classes_).to(winners.device)[winners]
+        return self.classes_[winners.cpu().numpy()]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The share of rows with the right label."""
+        weight = None if sample_weight is None else _numpy(sample_weight)
+        return float(accuracy_score(_numpy(y), _numpy(self.predict(X)), sample_weight=weight))
+
+
+class _Task:
+    """Rows on their device with the number of each row's class."""
+
+    def __init__(self, model: LinearClassifier, X: Tensor, codes: Tensor, n_classes: int) -> None:
+        self.model, self.X, self.codes = model, X, codes
+        columns = torch.arange(n_classes, device=X.device)[1 if n_classes == 2 else 0 :]
+        self.member = (columns[:, None] == codes)[None]
+
+    def weighted(self, weights: Tensor) -> _Weighted:
+        """The problems of each row of (B, N) weights."""
+        return _Weighted(self, weights, Design.of(self.X, weights, self.model._standardizes))
+
+
+class _Weighted:
+    """One problem for each of B weightings of the same rows; what does not depend on C is worked out once."""
+
+    def __init__(self, task: _Task, weights: Tensor, design: Design) -> None:
+        self.task, self.weights, self.design = task, weights, design
+
+    def solve(self, C: float, W: Tensor | None) -> Solution:
+        """The solution at C, from a start W (B, K, D + 1), or from zero by way of smaller values of C."""
+        model, member = self.task.model, self.task.member
+        cold = W is None
+        if W is None:
+            W = self.weights.new_zeros(len(self.weights), member.shape[1], self.task.X.shape[1] + 1)
+        member, steps = member.to(W.dtype), 0
+        loss = model._loss(member, C * self.weights[:, None])
+        share = loss.first_share if cold else 1.0
+        while share < 1 and steps < model.max_iter:
+            smaller = model._loss(member, share * C * self.weights[:, None])
+            near = minimise(self.design, smaller, W, ON_THE_WAY, min(2, model.max_iter - steps))
+            W, share, steps = near.W, share * 2, steps + near.n_iter
+        solution = minimise(self.design, loss, W, model.tol, int(model.max_iter) - steps)
+        return replace(solution, n_iter=steps + solution.n_iter)
+
+
+def _winners(F: Tensor) -> Tensor:
+    """The number of the class of each row, (B, N), from responses (B, K, N)."""
+    return logits(F).argmax(-2)
+
+
+def _numpy(a: Any) -> Any:
+    return a.detach().cpu().numpy() if isinstance(a, Tensor) else a
+
+
+def _tensor(X: Any) -> Tensor:
+    """X as a tensor that shares its memory where it can."""
+    if isinstance(X, Tensor):
+        return X.detach()
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The given NumPy array is not writable")  # nothing writes to it
+        return torch.from_numpy(X if min(X.strides) >= 0 else X.copy())
+
+
+def _like(X: Any, result: Tensor) -> Any:
+    return result if isinstance(X, Tensor) else result.cpu().numpy()
+
+
+def _weights(sample_weight: Any, y: Any) -> Any:
+    """Checked weights of the rows, (N,)."""
+    weight = _check_sample_weight(
+        _numpy(sample_weight), y, dtype=np.float64, ensure_non_negative=True, allow_all_zero_weights=True
+    )
+    if not weight.any():
+        raise ValueError("sample_weight is zero for every row; give at least one row a weight greater than 0")
+    return weight
