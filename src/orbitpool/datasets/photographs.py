@@ -1,0 +1,151 @@
+"""Photographs: the van Hateren images or what stands in for them, and folders of images."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orbitpool.datasets.dataset import Provenance
+from orbitpool.datasets.store import DataCorrupt, DataMissing, Folder, data_dir
+
+_IML = (1024, 1536)  # rows and columns of a van Hateren image
+_IML_ROOMS = ("vanhateren", "van_hateren", "natural", ".")
+
+
+class ImageFolder(NamedTuple):
+    """Images out of a folder, and what could not be read.
+
+    `images` are uint8 arrays (H, W, 3), or (H, W) in grey, one a file; `labels` (N,) number the class folders, whose
+    `names` are sorted, and are None where there are none; `files` are the paths; `problems` are (path, reason).
+    """
+
+    images: list[NDArray[np.uint8]]
+    labels: NDArray[np.int64] | None
+    names: tuple[str, ...]
+    files: list[Path]
+    problems: list[tuple[Path, str]]
+
+
+def natural_images(folder: Folder | None = None, most: int = 50) -> tuple[list[NDArray[np.float32]], Provenance, str]:
+    """Grey photographs, (H, W) in [0, 1] each, their provenance, and a sentence on their source.
+
+    The van Hateren images (.iml, linear in intensity, each divided by its maximum) if they are in the data folder;
+    else natural/*.tiff there; else the two photographs that come with scikit-learn.
+
+    Parameters
+    ----------
+    folder : path, optional
+        The data folder; see `data_dir`.
+    most : int
+        How many to read at most, spread evenly over the files in the order of their names.
+    """
+    if most < 1:
+        raise ValueError(f"most is {most}; it must be 1 or more")
+    home = data_dir(folder)
+    if paths := [p for room in _IML_ROOMS for p in sorted((home / room).glob("*.iml"))]:
+        paths = _spread(paths, most)
+        return [_read_iml(p) for p in paths], "official", f"{len(paths)} van Hateren images in {paths[0].parent}"
+    if paths := sorted((home / "natural").glob("*.tif*")):
+        paths = _spread(paths, most)
+        images = [_scaled(_read_image(p, grey=True)) for p in paths]
+        return images, "stand-in", f"{len(paths)} grey photographs in {paths[0].parent}"
+    from sklearn.datasets import load_sample_images
+
+    samples = [_scaled(image.mean(-1)) for image in load_sample_images().images[:most]]
+    return samples, "stand-in", "the photographs that come with scikit-learn, in grey"
+
+
+def image_folder(path: Folder, grey: bool = False, strict: bool = False) -> ImageFolder:
+    """All images below a folder, (H, W, 3) or (H, W) in bytes, with labels if they lie in class subfolders.
+
+    Parameters
+    ----------
+    path : path
+        The folder; if images lie in subfolders, each of these is a class.
+    grey : bool
+        Whether to turn colours into grey.
+    strict : bool
+        Whether a file that cannot be read is an error; else it is left out and listed in `problems`.
+    """
+    top = Path(path).expanduser()
+    if not top.is_dir():
+        raise DataMissing(f"{top} is not a folder; give one that holds images, or subfolders with images")
+    groups = {p.name: _image_files(p.rglob("*")) for p in sorted(top.iterdir()) if p.is_dir()}
+    names = tuple(name for name, paths in groups.items() if paths and not name.startswith("."))
+    loose = _image_files(top.iterdir())
+    if not names and not loose:
+        raise DataMissing(f"{top} holds no images; give a folder with images (such as .png, .jpg) or class subfolders")
+    found = ImageFolder([], None, names, [], [])
+    labels: list[int] = []
+    for label, paths in enumerate([groups[name] for name in names] or [loose]):
+        for file in paths:
+            labels += [label] * _append(found, file, grey, strict)
+    if not names:
+        return found
+    found.problems.extend((file, "lies outside the class folders") for file in loose)
+    if strict and loose:
+        raise DataCorrupt(f"{loose[0]} lies outside the class folders {', '.join(names)}; move it into one of them")
+    return found._replace(labels=np.array(labels, np.int64))
+
+
+def _append(found: ImageFolder, file: Path, grey: bool, strict: bool) -> int:
+    """Add an image, or the reason why not; how many were added."""
+    try:
+        found.images.append(_read_image(file, grey))
+    except DataCorrupt as problem:
+        if strict:
+            raise
+        found.problems.append((file, str(problem.__cause__)))
+        return 0
+    found.files.append(file)
+    return 1
+
+
+def _image_files(paths: Iterable[Path]) -> list[Path]:
+    from PIL import Image
+
+    suffixes = Image.registered_extensions()
+    return sorted(p for p in paths if p.suffix.lower() in suffixes and not p.name.startswith(".") and p.is_file())
+
+
+def _read_image(path: Path, grey: bool) -> NDArray[np.uint8]:
+    """An image file upright in bytes, (H, W) in grey or (H, W, 3)."""
+    from PIL import Image, ImageOps
+
+    try:
+        with warnings.catch_warnings(action="ignore"), Image.open(path) as file:  # odd metadata do no harm
+            image = ImageOps.exif_transpose(file)
+            if image.mode.startswith("I;16"):  # Pillow would clip sixteen bits at 255
+                image = Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
+            return np.array(image.convert("L" if grey else "RGB"))
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+        raise DataCorrupt(
+            f"{path} cannot be read as an image ({error}); restore it from a copy or take it away"
+        ) from error
+
+
+def _read_iml(path: Path) -> NDArray[np.float32]:
+    """A van Hateren image, (1024, 1536), divided by its maximum."""
+    data, rows, columns = path.read_bytes(), *_IML
+    if len(data) != 2 * rows * columns:
+        raise DataCorrupt(
+            f"{path} has {len(data):,} bytes; a van Hateren image has {2 * rows * columns:,} ({columns}x{rows} numbers "
+            "of two bytes): restore it from a copy or take it away"
+        )
+    image = np.frombuffer(data, ">u2").reshape(_IML).astype(np.float32)
+    image /= max(image.max(), 1)
+    return image
+
+
+def _scaled(image: NDArray[Any]) -> NDArray[np.float32]:
+    return (image / 255).astype(np.float32)
+
+
+def _spread(paths: list[Path], most: int) -> list[Path]:
+    """At most so many of the paths, evenly spaced."""
+    return [paths[i] for i in np.linspace(0, len(paths) - 1, min(most, len(paths))).round().astype(int)]

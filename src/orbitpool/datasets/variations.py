@@ -1,0 +1,179 @@
+"""The laws of the paper's digit variations: how digits are turned, scaled and shifted, and what is put behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import ceil, pi
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.lib.stride_tricks import sliding_window_view
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional
+
+VARIATIONS = ("rot", "rot-bgimg", "scale", "scale-bgrand", "trans", "trans-bgrand")
+Floats = NDArray[np.float32]
+
+_SCALES = (0.3, 1.0)
+_FAINT = 0.5 / 255  # what would round to black in eight bits is background
+_TEXTURE = 0.25  # a patch is used if it deviates by more than this part of its photograph's standard deviation
+_CHUNK = 8192
+
+
+def make_variation(
+    name: str, digits: NDArray[Any], rng: np.random.Generator, backgrounds: Sequence[NDArray[Any]] | None = None
+) -> tuple[Floats, dict[str, NDArray[Any]]]:
+    """Varied digits (N, w, w) in [0, 1], and the parameters drawn for them (footnote 6).
+
+    The parameters are `angle` (N,), radians anticlockwise, uniform in [0, 2 pi); or `factor` (N,), uniform in 0.3-1
+    about the centre, antialiased; or `shift` (N, 2), rows down and columns right, uniform among all that truncate no
+    pixel of the digit. Where the digit is 0, *-bgrand* puts uniform noise in [0, 1] and *-bgimg* a random patch of a
+    photograph, none with little texture.
+
+    Parameters
+    ----------
+    name : str
+        One of `VARIATIONS`.
+    digits : array (N, w, w)
+        Bytes, or floats in [0, 1]; 0 is background.
+    rng : numpy.random.Generator
+        Where all randomness comes from.
+    backgrounds : sequence of 2-D arrays in [0, 1], optional
+        Photographs; needed for *-bgimg*.
+    """
+    check_variation(name)
+    digits = np.asarray(digits)
+    if digits.ndim != 3 or digits.shape[1] != digits.shape[2]:
+        raise ValueError(f"digits have shape {digits.shape}; they must be square images, (N, w, w)")
+    kind, _, ground = name.partition("-")
+    if ground == "bgimg":
+        backgrounds = _usable(backgrounds or (), digits.shape[1])
+    word, draw, move = _MOVES[kind]
+    parameters = draw(digits, rng)
+    images = np.empty(digits.shape, np.float32)
+    for start in range(0, len(digits), _CHUNK):
+        part = slice(start, start + _CHUNK)
+        moved = move(_as_floats(digits[part]), torch.from_numpy(parameters[part]))
+        image = moved.where(moved >= _FAINT, 0).clamp_(max=1).numpy()
+        if ground:
+            behind = _patches(image.shape, rng, backgrounds or ()) if ground == "bgimg" else _noise(image.shape, rng)
+            np.copyto(image, behind, where=image == 0)
+        images[part] = image
+    return images, {word: parameters}
+
+
+def check_variation(name: str) -> None:
+    """Complain about a variation that does not exist."""
+    if name not in VARIATIONS:
+        raise ValueError(f"there is no variation {name!r}; choose one of {', '.join(VARIATIONS)}")
+
+
+def _as_floats(digits: NDArray[Any]) -> Tensor:
+    scale = 255 if digits.dtype.kind in "ui" else 1
+    return torch.from_numpy(digits.astype(np.float32) / np.float32(scale))
+
+
+def _draw_angles(digits: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
+    return rng.uniform(0, 2 * pi, len(digits))
+
+
+def _draw_factors(digits: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
+    return rng.uniform(*_SCALES, len(digits))
+
+
+def _draw_shifts(digits: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
+    """Whole pixels down and right that keep every digit's bounding box inside, (N, 2)."""
+    room = [_margins(np.any(digits, axis)) for axis in (2, 1)]
+    return np.stack([rng.integers(-before, after, endpoint=True) for before, after in room], axis=1)
+
+
+def _margins(used: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Free lines before the first and after the last used one, (N,) each; none where nothing is used."""
+    some = used.any(1)
+    return used.argmax(1) * some, used[:, ::-1].argmax(1) * some
+
+
+def _turn(digits: Tensor, angles: Tensor) -> Tensor:
+    """Digits turned about the centre, bilinear, black outside; the sense of `transforms.rotations`."""
+    cos, sin, zero = angles.cos(), angles.sin(), torch.zeros_like(angles)
+    theta = torch.stack([cos, -sin, zero, sin, cos, zero], 1).view(-1, 2, 3).float()
+    size = [len(digits), 1, *digits.shape[1:]]
+    grid = functional.affine_grid(theta, size, align_corners=True)
+    return functional.grid_sample(digits[:, None], grid, align_corners=True)[:, 0]
+
+
+def _resize(digits: Tensor, factors: Tensor) -> Tensor:
+    """Digits shrunk about the centre along both axes, black outside."""
+    along = _shrinking(digits.shape[1], factors.float())
+    return along @ digits @ along.mT
+
+
+def _shrinking(size: int, factors: Tensor) -> Tensor:
+    """The weights of old pixels in new ones along an axis, (N, size, size): triangles widened by the scale.
+
+    All weights of a new pixel sum to one, those of the black pixels outside included.
+    """
+    narrow, pixels, middle = factors[:, None, None], torch.arange(size), (size - 1) / 2
+    centres = (pixels - middle)[:, None] / narrow + middle
+    reach = ceil(1 / _SCALES[0])
+    total = _triangle(torch.arange(-reach, reach + 2) - centres.frac(), narrow).sum(2, keepdim=True)
+    return _triangle(pixels - centres, narrow).div_(total)
+
+
+def _triangle(distance: Tensor, narrow: Tensor) -> Tensor:
+    """One at no distance, falling to zero at 1 / narrow."""
+    return distance.abs_().mul_(-narrow).add_(1).clamp_(min=0)
+
+
+def _shift(digits: Tensor, shifts: Tensor) -> Tensor:
+    """Digits moved by whole pixels down and right; what is shifted in from the other side is black by the draw."""
+    pixels = torch.arange(digits.shape[1])
+    rows, columns = ((pixels - shifts[:, axis, None]) % len(pixels) for axis in (0, 1))
+    lowered = digits.gather(1, rows[:, :, None].expand_as(digits))
+    return lowered.gather(2, columns[:, None, :].expand_as(digits))
+
+
+_MOVES: dict[str, tuple[str, Callable[..., NDArray[Any]], Callable[[Tensor, Tensor], Tensor]]] = {
+    "rot": ("angle", _draw_angles, _turn),
+    "scale": ("factor", _draw_factors, _resize),
+    "trans": ("shift", _draw_shifts, _shift),
+}
+
+
+def _noise(shape: tuple[int, ...], rng: np.random.Generator) -> Floats:
+    return rng.random(shape, dtype=np.float32)
+
+
+def _patches(shape: tuple[int, ...], rng: np.random.Generator, photographs: Sequence[NDArray[Any]]) -> Floats:
+    """Random patches of random photographs, (N, w, w), drawn again where they have little texture."""
+    patches = np.empty(shape, np.float32)
+    left = np.arange(shape[0])
+    for _ in range(1000):
+        which = rng.integers(len(photographs), size=len(left))
+        plain = np.zeros(len(left), bool)
+        for i, photograph in enumerate(photographs):
+            mine = np.flatnonzero(which == i)
+            views = sliding_window_view(photograph, shape[1:])
+            y, x = (rng.integers(n, size=len(mine)) for n in views.shape[:2])
+            patches[left[mine]] = views[y, x]
+            plain[mine] = patches[left[mine]].std((1, 2)) <= _TEXTURE * photograph.std()
+        left = left[plain]
+        if not len(left):
+            return patches
+    raise ValueError(
+        f"1000 random patches of {len(photographs)} photographs had too little texture (a standard deviation below "
+        f"{_TEXTURE:g} of the photograph's) to put behind a digit; give photographs with more texture"
+    )
+
+
+def _usable(photographs: Sequence[NDArray[Any]], size: int) -> list[NDArray[Any]]:
+    """The photographs that patches can be cut from."""
+    usable = [p for p in photographs if p.ndim == 2 and min(p.shape) >= size and p.std() > 0]
+    if not usable:
+        raise ValueError(
+            f"{len(photographs)} background photographs were given, and none is a grey image of at least {size}x{size} "
+            "pixels that are not all alike; give some, such as natural_images()[0]"
+        )
+    return usable
