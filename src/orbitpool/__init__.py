@@ -1,20 +1,56 @@
 """Features that stay the same when the input is moved, turned or scaled a little."""
 
-from orbitpool import kernels, orbit, transforms
-from orbitpool.learners import TIOMP, TIRBM, Diverged, TIAutoencoder, load
-from orbitpool.modelfile import ModelFileError
-from orbitpool.transforms import TransformSet
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from orbitpool import datasets, images, kernels, orbit, transforms
+    from orbitpool.classifiers import LinearSVM, SoftmaxRegression
+    from orbitpool.images import ConvFeatures
+    from orbitpool.learners import TIOMP, TIRBM, Diverged, TIAutoencoder, load
+    from orbitpool.modelfile import ModelFileError
+    from orbitpool.transforms import TransformSet
 
 __all__ = [
     "TIOMP",
     "TIRBM",
+    "ConvFeatures",
     "Diverged",
+    "LinearSVM",
     "ModelFileError",
+    "SoftmaxRegression",
     "TIAutoencoder",
     "TransformSet",
+    "datasets",
+    "images",
     "kernels",
     "load",
     "orbit",
     "transforms",
 ]
 __version__ = "0.1.0"
+
+# Names are fetched when they are first used, so that `orbitpool --help` need not wait for torch.
+_HOMES = {
+    "ConvFeatures": "images",
+    "Diverged": "learners",
+    "LinearSVM": "classifiers",
+    "ModelFileError": "modelfile",
+    "SoftmaxRegression": "classifiers",
+    "TIAutoencoder": "learners",
+    "TIOMP": "learners",
+    "TIRBM": "learners",
+    "TransformSet": "transforms",
+    "load": "learners",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module 'orbitpool' has no attribute {name!r}")
+    home = import_module(f"orbitpool.{_HOMES.get(name, name)}")
+    return getattr(home, name) if name in _HOMES else home
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

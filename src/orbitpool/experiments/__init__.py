@@ -1,0 +1,1 @@
+"""The paper's tables and figures: recipes that are data, and the one runner."""

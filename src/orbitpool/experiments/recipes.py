@@ -1,0 +1,213 @@
+"""Every row of the paper's Tables 1-3, as data: what was done, and what the paper reports.
+
+Where the paper is silent the settings are the authors' published code's (CIFAR-10) or were chosen on validation data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from math import pi
+from typing import Any, Literal
+
+Spec = tuple[str, Mapping[str, Any]]  # a function of orbitpool.transforms and its arguments, or ("union", {"sets": …})
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """One row of a table."""
+
+    table: str
+    row: str
+    method: str
+    metric: Literal["error", "accuracy"]
+    paper: float | None  # percent
+    dataset: str = ""
+    learner: str | None = None  # None: a result of others that this library does not run
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    transforms: Spec | None = None
+    conv: Mapping[str, Any] | None = None  # arguments of ConvFeatures; None for whole images
+    classifier: Mapping[str, Any] = field(default_factory=dict)
+    repeats: int = 5  # seeds, or folds where the data has them
+    paper_std: float | None = None
+
+    @property
+    def key(self) -> str:
+        """A name for files."""
+        return f"{self.table}-{self.row}".replace(" ", "-").replace("/", "-").lower()
+
+    def quick(self) -> Recipe:
+        """The same in small: fewer filters, epochs, patches."""
+        parameters = {**self.parameters, **QUICK[self.table]["parameters"]}
+        conv = None if self.conv is None else {**self.conv, **QUICK[self.table]["conv"]}
+        return replace(self, parameters=parameters, conv=conv, repeats=1)
+
+
+# Small enough for two cores: all six sets of Table 1 in some minutes.
+QUICK: dict[str, dict[str, Any]] = {
+    "table1": {
+        "parameters": {"n_components": 200, "n_iter": 8},
+        "images": {"train": 5000, "valid": 2000, "test": 10_000},
+    },
+    "table2": {
+        "parameters": {"n_components": 100, "n_iter": 2},
+        "conv": {"n_patches": 20_000},
+        "images": {"train": 2000, "test": 2000},
+    },
+    "table3": {
+        "parameters": {"n_components": 100, "n_iter": 2},
+        "conv": {"n_patches": 20_000},
+        "images": {"train": 5000, "test": 2000},
+    },
+}
+
+TURNS: Spec = ("rotations", {"window": 28, "count": 16, "step": pi / 8})
+SCALES: Spec = ("scalings", {"field": 28, "window": 20, "step": 2})
+SHIFTS: Spec = ("translations", {"field": 28, "window": 24, "stride": 2})
+
+PATCH_TURNS: Spec = ("rotations", {"window": 6, "count": 5, "step": pi / 12})  # step: authors' code; the paper has none
+PATCH_SCALES: Spec = ("scalings", {"field": 8, "window": 6, "step": 2})
+PATCH_SHIFTS: Spec = ("translations", {"field": 8, "window": 6, "stride": 2})
+COMBINED: Spec = (
+    "union",
+    {"sets": (PATCH_SHIFTS, PATCH_SCALES, ("rotations", {"window": 6, "count": 5, "step": pi / 12, "field": 8}))},
+)
+
+_DIGITS = {"n_components": 1000, "n_iter": 100, "batch_size": 100, "sparsity_cost": 10.0, "momentum": 0.5}
+_SOFTMAX = {"class": "SoftmaxRegression", "C": (0.001, 0.01, 0.1, 1.0, 10.0)}  # chosen on the validation set
+
+
+def _table1() -> list[Recipe]:
+    rows = (  # set, transformations, error of the RBM and of the TIRBM in the paper, learning rate
+        ("rot", TURNS, 15.6, 4.2, 0.05),
+        ("rot-bgimg", TURNS, 54.0, 35.5, 0.02),
+        ("scale", SCALES, 6.1, 5.5, 0.05),
+        ("scale-bgrand", SCALES, 32.1, 23.7, 0.02),
+        ("trans", SHIFTS, 15.3, 9.1, 0.05),
+        ("trans-bgrand", SHIFTS, 57.3, 43.7, 0.02),
+    )
+    return [
+        Recipe(
+            "table1",
+            f"{name} {method}",
+            f"sparse {method}",
+            "error",
+            paper,
+            dataset=name,
+            learner="TIRBM",
+            parameters={**_DIGITS, "learning_rate": rate},
+            transforms=transforms if method == "TIRBM" else None,
+            classifier=_SOFTMAX,
+        )
+        for name, transforms, rbm, tirbm, rate in rows
+        for method, paper in (("RBM", rbm), ("TIRBM", tirbm))
+    ]
+
+
+_RBM = {  # authors' published code
+    "n_components": 1600,
+    "visible": "gaussian",
+    "sigma": "learned",
+    "two_sided": True,
+    "learning_rate": 0.005,
+    "learning_rate_decay": 0.01,
+    "momentum": {0: 0.5, 5: 0.9},
+    "weight_decay": 1e-4,
+    "sparsity_target": 0.1,
+    "sparsity_cost": 3.0,
+    "batch_size": 200,
+    "n_iter": 40,
+}
+_OMP = {"n_components": 1600, "alpha": 0.25, "n_iter": 15, "batch_size": 2000}
+_CONV = {"n_patches": 400_000, "grid": 2}
+_SVM = {"class": "LinearSVM", "C": (0.0003, 0.001, 0.003, 0.01), "cv": 5, "standardize": True}
+
+
+def _objects(table: str, dataset: str, rows: Any, repeats: int) -> list[Recipe]:
+    return [
+        Recipe(
+            table,
+            row,
+            method,
+            "accuracy",
+            paper,
+            dataset=dataset,
+            learner=learner,
+            parameters={**(_RBM if learner == "TIRBM" else _OMP), "n_components": K},
+            transforms=transforms,
+            conv=_CONV if transforms else {**_CONV, "patch_size": 6},
+            classifier=_SVM,
+            repeats=repeats,
+            paper_std=std,
+        )
+        for row, method, learner, K, transforms, paper, std in rows
+    ]
+
+
+def _others(table: str, rows: Any) -> list[Recipe]:
+    return [Recipe(table, row, row, "accuracy", paper, paper_std=std) for row, paper, std in rows]
+
+
+TABLES: dict[str, list[Recipe]] = {
+    "table1": _table1(),
+    "table2": _objects(
+        "table2",
+        "cifar10",
+        (
+            ("RBM", "sparse RBM", "TIRBM", 1600, None, 72.4, None),
+            ("TIRBM scaling", "sparse TIRBM (scaling only)", "TIRBM", 1600, PATCH_SCALES, 76.8, None),
+            ("TIRBM rotation", "sparse TIRBM (rotation only)", "TIRBM", 1600, PATCH_TURNS, 77.7, None),
+            ("TIRBM translation", "sparse TIRBM (translation only)", "TIRBM", 1600, PATCH_SHIFTS, 77.5, None),
+            ("TIRBM combined", "sparse TIRBM (combined)", "TIRBM", 1600, COMBINED, 78.8, None),
+            ("TIRBM combined 4000", "sparse TIRBM (combined, K=4,000)", "TIRBM", 4000, COMBINED, 80.1, None),
+            ("TIOMP combined", "TIOMP-1/T (combined)", "TIOMP", 1600, COMBINED, 80.7, None),
+            ("TIOMP combined 4000", "TIOMP-1/T (combined, K=4,000)", "TIOMP", 4000, COMBINED, 82.2, None),
+            ("OMP", "OMP-1/T (K=1,600)", "TIOMP", 1600, None, 79.4, None),
+            ("OMP 6000", "OMP-1/T (K=6,000)", "TIOMP", 6000, None, 81.5, None),
+        ),
+        3,
+    )
+    + _others(
+        "table2",
+        (
+            ("VQ (K=4,000)", 79.6, None),
+            ("convolutional DBN", 78.9, None),
+            ("deep NN (Ciresan et al.)", 80.5, None),
+            ("deep NN (Coates & Ng)", 82.0, None),
+        ),
+    ),
+    "table3": _objects(
+        "table3",
+        "stl10",
+        (
+            ("RBM", "sparse RBM", "TIRBM", 1600, None, 55.0, 0.5),
+            ("TIRBM scaling", "sparse TIRBM (scaling only)", "TIRBM", 1600, PATCH_SCALES, 55.9, 0.7),
+            ("TIRBM rotation", "sparse TIRBM (rotation only)", "TIRBM", 1600, PATCH_TURNS, 57.0, 0.7),
+            ("TIRBM translation", "sparse TIRBM (translation only)", "TIRBM", 1600, PATCH_SHIFTS, 57.8, 0.5),
+            ("TIRBM combined", "sparse TIRBM (combined)", "TIRBM", 1600, COMBINED, 58.7, 0.5),
+        ),
+        10,
+    )
+    + _others(
+        "table3",
+        (("VQ (K=1,600)", 54.9, 0.4), ("SC (K=1,600)", 59.0, 0.8), ("deep NN (Coates & Ng)", 60.1, 1.0)),
+    ),
+}
+
+
+def select(table: str, rows: list[str] | None = None) -> list[Recipe]:
+    """The rows of a table whose names begin with one of the given ones; all that can be run if none are given."""
+    if table not in TABLES:
+        raise ValueError(f"there is no {table!r}; choose one of {', '.join(TABLES)}, figure3, figure4")
+    runnable = [recipe for recipe in TABLES[table] if recipe.learner]
+    chosen = [r for r in runnable if rows is None or any(_matches(r.row, name) for name in rows)]
+    for name in rows or []:
+        if not any(_matches(recipe.row, name) for recipe in runnable):
+            names = ", ".join(recipe.row for recipe in runnable)
+            raise ValueError(f"{table} has no row {name!r} that can be run; choose from: {names}")
+    return chosen
+
+
+def _matches(row: str, name: str) -> bool:
+    """Whether a row is called so, as a whole or by its first word."""
+    return name.lower() in (row.lower(), row.lower().split(" ")[0])

@@ -1,0 +1,82 @@
+"""Results as files: one JSON a row, added to run by run, so that an interrupted reproduction goes on."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import statistics
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from orbitpool.experiments.recipes import Recipe
+
+
+def settings(recipe: Recipe, quick: bool) -> dict[str, Any]:
+    """What a result depends on, as JSON has it."""
+    plain: dict[str, Any] = json.loads(json.dumps({**asdict(recipe), "quick": quick}))
+    del plain["repeats"]
+    return plain
+
+
+def path_of(recipe: Recipe, folder: Path, quick: bool) -> Path:
+    """Where the result of a row is kept."""
+    return folder / f"{recipe.key}{'-quick' if quick else ''}.json"
+
+
+def load(path: Path) -> dict[str, Any] | None:
+    """A result, or None if there is no file; a file that is no result raises ValueError."""
+    if not path.exists():
+        return None
+    try:
+        result: dict[str, Any] = json.loads(path.read_text())
+        result["runs"], result["settings"], result["table"], result["row"]
+    except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError) as error:
+        raise ValueError(f"{path} is not a result of orbitpool: {error!r}; move it away") from error
+    return result
+
+
+def save(recipe: Recipe, runs: list[dict[str, Any]], path: Path, quick: bool) -> dict[str, Any]:
+    """Write the runs of a row, whole or not at all; the result."""
+    values = [value for run in runs for value in run["values"]]
+    result = {
+        "table": recipe.table,
+        "row": recipe.row,
+        "method": recipe.method,
+        "metric": recipe.metric,
+        "values": values,
+        "mean": statistics.fmean(values),
+        "std": statistics.stdev(values) if len(values) > 1 else None,
+        "paper": recipe.paper,
+        "paper_std": recipe.paper_std,
+        "data": runs[0]["data"],
+        "quick": quick,
+        "runs": runs,
+        "versions": versions(),
+        "settings": settings(recipe, quick),
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        partial.write_text(json.dumps(result, indent=1) + "\n")
+        os.replace(partial, path)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
+    return result
+
+
+def versions() -> dict[str, str]:
+    """What computed a result."""
+    import sklearn
+    import torch
+
+    import orbitpool
+
+    return {
+        "orbitpool": orbitpool.__version__,
+        "torch": torch.__version__,
+        "scikit-learn": sklearn.__version__,
+        "python": platform.python_version(),
+    }
