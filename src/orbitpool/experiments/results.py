@@ -80,3 +80,9 @@ def versions() -> dict[str, str]:
         "scikit-learn": sklearn.__version__,
         "python": platform.python_version(),
     }
+
+
+def summary(result: dict[str, Any]) -> str:
+    """A result in a few words: mean, spread, how many values, and what the data is."""
+    spread = "" if result["std"] is None else f" ± {result['std']:.2f}"
+    return f"{result['mean']:.2f}{spread} % ({len(result['values'])} values, {result['data']} data)"

@@ -166,7 +166,7 @@ def working_dtype(X: Any) -> torch.dtype:
 def convert(x: Any, dtype: torch.dtype, device: torch.device, checked: bool) -> Tensor:
     """Rows of any array as (n, D1), checked for NaN before they leave the CPU unless that was done already."""
     if not isinstance(x, Tensor):
-        x = torch.from_numpy(np.array(x, dtype=np.float64 if dtype == torch.float64 else np.float32, subok=False))
+        x = torch.from_numpy(np.require(x, np.float64 if dtype == torch.float64 else np.float32, ["C", "W"]))
     if x.is_complex():
         raise ValueError(f"Complex data not supported: X is {x.dtype}; give real numbers")
     batch: Tensor = x.detach().reshape(len(x), -1).to(dtype)

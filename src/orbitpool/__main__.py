@@ -1,0 +1,5 @@
+"""`python -m orbitpool`."""
+
+from orbitpool.cli import main
+
+main()

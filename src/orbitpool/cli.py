@@ -1,0 +1,82 @@
+"""The command line: parses and calls."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(
+    help="Features that stay the same when the input is moved, turned or scaled a little.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+Results = Annotated[Path, typer.Option("--results", help="Folder of the results, one JSON a row.")]
+DataDir = Annotated[Path | None, typer.Option(help="Folder of the data; else $ORBITPOOL_DATA, else the cache.")]
+
+
+@app.command("list")
+def list_rows(results: Results = Path("results")) -> None:
+    """Every table and row: the paper's figure, and ours if there is one."""
+    from orbitpool.experiments.recipes import TABLES
+    from orbitpool.experiments.results import load, path_of, summary
+
+    for table, recipes in TABLES.items():
+        print(f"{table} ({recipes[0].metric}, %)")
+        for recipe in recipes:
+            ours = load(path_of(recipe, results, False)) if recipe.learner else None
+            state = summary(ours) if ours else "not run yet" if recipe.learner else "a result of others"
+            print(f"  {recipe.row:<26} paper {recipe.paper:5.1f}   {state}")
+
+
+@app.command()
+def reproduce(
+    table: Annotated[str, typer.Argument(help="table1, table2, table3, figure3 or figure4.")],
+    rows: Annotated[list[str] | None, typer.Option(help="Rows by name or first word; all if not given.")] = None,
+    seeds: Annotated[int | None, typer.Option(min=1, help="How many seeds.")] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    data_dir: DataDir = None,
+    quick: Annotated[bool, typer.Option("--quick", help="In small: fewer filters, epochs and images.")] = False,
+    results: Results = Path("results"),
+) -> None:
+    """Run rows of a table, or draw a figure; runs that are in the results already are not run again."""
+    if table in ("figure3", "figure4"):
+        from orbitpool.experiments import figures
+
+        made = getattr(figures, table)(results, data_dir, device, quick, _tell)
+        print("\n".join(f"{what}: {value}" for what, value in made.items()))
+        return
+    from orbitpool.experiments.recipes import select
+    from orbitpool.experiments.results import summary
+    from orbitpool.experiments.runner import reproduce as run_row
+
+    recipes = select(table, rows)
+    for count, recipe in enumerate(recipes, 1):
+        prefix = f"[{count}/{len(recipes)}] {recipe.row}"
+        result = run_row(
+            recipe,
+            results,
+            seeds=seeds,
+            quick=quick,
+            data_dir=data_dir,
+            device=device,
+            tell=lambda stage, prefix=prefix: _tell(f"{prefix}: {stage}"),  # type: ignore[misc]
+        )
+        print(f"{prefix:<40} {result['metric']} {summary(result)}, paper {result['paper']}", flush=True)
+
+
+def _tell(what: str) -> None:
+    print(what, file=sys.stderr, flush=True)
+
+
+def main() -> None:
+    """Run a command; what goes wrong is one sentence and a non-zero exit."""
+    try:
+        app()
+    except (ValueError, OSError, FloatingPointError) as error:
+        print(f"orbitpool: {error}", file=sys.stderr)
+        sys.exit(1)

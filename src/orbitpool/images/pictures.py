@@ -1,0 +1,58 @@
+"""Pictures of filters and inputs as arrays of bytes, and a number that says how varied they are."""
+
+from __future__ import annotations
+
+import os
+from math import ceil, sqrt
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Bytes = NDArray[np.uint8]
+
+
+def mosaic(tiles: Any, columns: int | None = None, zoom: int = 2, each: bool = True) -> Bytes:
+    """Tiles (K, h, w) or (K, h, w, 3) side by side, (rows, columns, 3), black to white; `each` on its own scale."""
+    x = np.asarray(tiles, dtype=np.float64)
+    x = x[..., None].repeat(3, -1) if x.ndim == 3 else x
+    axes = (1, 2, 3) if each else None
+    low, high = x.min(axes, keepdims=True), x.max(axes, keepdims=True)
+    x = ((x - low) / np.maximum(high - low, 1e-12) * 255).round().astype(np.uint8)
+    x = x.repeat(zoom, 1).repeat(zoom, 2)
+    count, height, width, _ = x.shape
+    columns = columns or ceil(sqrt(count))
+    rows = -(-count // columns)
+    sheet = np.full((rows * (height + 2) + 2, columns * (width + 2) + 2, 3), 96, np.uint8)
+    for k, tile in enumerate(x):
+        top, left = (k // columns) * (height + 2) + 2, (k % columns) * (width + 2) + 2
+        sheet[top : top + height, left : left + width] = tile
+    return sheet
+
+
+def save_png(picture: Bytes, path: str | os.PathLike[str]) -> Path:
+    """Write a picture, whole or not at all; its path."""
+    from PIL import Image
+
+    path = Path(path)
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        Image.fromarray(picture).save(partial, format="PNG")
+        os.replace(partial, path)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
+    return path
+
+
+def orientation_entropy(filters: Any, bins: int = 8) -> float:
+    """How evenly the orientations of filters (K, h, w) are spread, in bits: 0 for one orientation, log2(bins) for all.
+
+    The orientation of a filter is that of its structure tensor, the direction in which it changes most.
+    """
+    dy, dx = np.gradient(np.asarray(filters, dtype=np.float64), axis=(1, 2))
+    angle = np.arctan2(2 * (dx * dy).sum((1, 2)), (dx**2 - dy**2).sum((1, 2))) / 2
+    counts = np.bincount(((angle + np.pi / 2) / np.pi * bins).astype(int) % bins, minlength=bins)
+    shares = counts[counts > 0] / counts.sum()
+    return float(-(shares * np.log2(shares)).sum())
