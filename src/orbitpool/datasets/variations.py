@@ -29,8 +29,9 @@ def make_variation(
 
     The parameters are `angle` (N,), radians anticlockwise, uniform in [0, 2 pi); or `factor` (N,), uniform in 0.3-1
     about the centre, antialiased; or `shift` (N, 2), rows down and columns right, uniform among all that truncate no
-    pixel of the digit. Where the digit is 0, *-bgrand* puts uniform noise in [0, 1] and *-bgimg* a random patch of a
-    photograph, none with little texture.
+    pixel of the digit. Behind the digit *-bgrand* puts uniform noise in [0, 1] and *-bgimg* a random patch of a
+    photograph, none with little texture; it shows where it is brighter than the digit, so that no dark outline, left by
+    interpolation, gives the digit away.
 
     Parameters
     ----------
@@ -59,7 +60,7 @@ def make_variation(
         image = moved.where(moved >= _FAINT, 0).clamp_(max=1).numpy()
         if ground:
             behind = _patches(image.shape, rng, backgrounds or ()) if ground == "bgimg" else _noise(image.shape, rng)
-            np.copyto(image, behind, where=image == 0)
+            np.maximum(image, behind, out=image)
         images[part] = image
     return images, {word: parameters}
 
