@@ -18,6 +18,7 @@ from torch import Tensor
 
 from orbitpool.transforms import TransformSet
 from orbitpool.transforms.sparse import Sparse
+from orbitpool.wholefile import whole
 
 FORMAT, VERSION = "orbitpool", 1
 _NO_DIGEST = "0" * 64
@@ -34,7 +35,8 @@ def write(path: str | os.PathLike[str], content: dict[str, Any], tensors: dict[s
     header = {"format": FORMAT, "version": VERSION, "content": content}
     plain = {name: t.detach().cpu().contiguous() for name, t in tensors.items()}
     data = save(plain, {"orbitpool": json.dumps(header, allow_nan=True), "sha256": _NO_DIGEST})
-    _replace(Path(path), data.replace(_NO_DIGEST.encode(), _digest(data).encode(), 1))
+    with whole(path) as file:
+        file.write(data.replace(_NO_DIGEST.encode(), _digest(data).encode(), 1))
 
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Tensor]]:
@@ -96,16 +98,3 @@ def unpack_transforms(content: dict[str, Any], tensors: dict[str, Tensor]) -> Tr
 
 def _digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
-
-
-def _replace(path: Path, data: bytes) -> None:
-    partial = path.with_name(f".{path.name}.partial")
-    try:
-        with partial.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(partial, path)
-    except BaseException:
-        partial.unlink(missing_ok=True)
-        raise

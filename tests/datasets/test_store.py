@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from orbitpool.datasets import DataCorrupt, DataMissing, cifar10, data_dir, mnist, mnist_variation, stl10, store
+from orbitpool.wholefile import whole
 
 
 def test_the_folder_is_the_argument_or_the_variable_or_the_cache(monkeypatch, tmp_path):
@@ -137,7 +138,7 @@ def test_a_folder_that_cannot_be_made_is_told(publish, tmp_path):
 
 def test_writing_that_fails_leaves_the_old_file_and_no_other(tmp_path):
     (tmp_path / "kept").write_bytes(b"old")
-    with pytest.raises(TypeError), store.whole(tmp_path / "kept") as file:
+    with pytest.raises(TypeError), whole(tmp_path / "kept") as file:
         file.writelines([b"ne", "and then it fails"])
     assert names(tmp_path) == ["kept"]
     assert (tmp_path / "kept").read_bytes() == b"old"

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orbitpool.datasets.dataset import Dataset, Labels, from_files
-from orbitpool.datasets.store import DataCorrupt, Folder, data_dir, files, find, whole
+from orbitpool.datasets.store import DataCorrupt, Folder, data_dir, files, find
+from orbitpool.wholefile import whole
 
 CIFAR_RECORDS = 10_000  # images in each of the six files
 STL_SIZES = (5_000, 8_000)  # training and test images

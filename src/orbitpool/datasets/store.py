@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 import tarfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import shorten
-from typing import IO
+
+from orbitpool.wholefile import whole
 
 Folder = str | os.PathLike[str]
 
@@ -116,22 +116,6 @@ def find(home: Path, rooms: Sequence[str], names: Sequence[str]) -> dict[str, Pa
     places = {name: [home / room / f"{name}{suffix}" for room in rooms for suffix in ("", ".gz")] for name in names}
     there = {name: next((p for p in paths if p.is_file()), None) for name, paths in places.items()}
     return {name: path for name, path in there.items() if path is not None}
-
-
-@contextmanager
-def whole(path: Path) -> Iterator[IO[bytes]]:
-    """A file to write to that appears under its name when it is complete, and not at all if that fails."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        with partial.open("wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(partial, path)
-    except BaseException:
-        partial.unlink(missing_ok=True)
-        raise
 
 
 def _fetch(collection: str, origin: Origin, home: Path) -> None:

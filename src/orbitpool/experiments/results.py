@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import platform
 import statistics
 from dataclasses import asdict
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from orbitpool.experiments.recipes import Recipe
+from orbitpool.wholefile import whole
 
 
 def settings(recipe: Recipe, quick: bool) -> dict[str, Any]:
@@ -57,13 +57,8 @@ def save(recipe: Recipe, runs: list[dict[str, Any]], path: Path, quick: bool) ->
         "settings": settings(recipe, quick),
     }
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.partial")
-    try:
-        partial.write_text(json.dumps(result, indent=1) + "\n")
-        os.replace(partial, path)
-    except BaseException:
-        partial.unlink(missing_ok=True)
-        raise
+    with whole(path) as file:
+        file.write((json.dumps(result, indent=1) + "\n").encode())
     return result
 
 

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from orbitpool.wholefile import whole
+
 Bytes = NDArray[np.uint8]
 
 
@@ -35,15 +37,9 @@ def save_png(picture: Bytes, path: str | os.PathLike[str]) -> Path:
     """Write a picture, whole or not at all; its path."""
     from PIL import Image
 
-    path = Path(path)
-    partial = path.with_name(f".{path.name}.partial")
-    try:
-        Image.fromarray(picture).save(partial, format="PNG")
-        os.replace(partial, path)
-    except BaseException:
-        partial.unlink(missing_ok=True)
-        raise
-    return path
+    with whole(path) as file:
+        Image.fromarray(picture).save(file, format="PNG")
+    return Path(path)
 
 
 def orientation_entropy(filters: Any, bins: int = 8) -> float:
