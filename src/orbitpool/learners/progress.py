@@ -38,8 +38,9 @@ class Progress:
 
     def epoch(self, now: Counters) -> None:
         """One epoch is done."""
-        row = "  ".join(f"{name.replace('_', ' ')} {values[-1]:.4g}" for name, values in now.history.items())
-        if self.bar:
-            self.bar.update(self.task, row=row)
+        if self.bar:  # little enough for eighty columns
+            error = now.history["reconstruction_error"][-1]
+            self.bar.update(self.task, row=f"epoch {now.epoch}/{self.n_iter} error {error:.4g}")
         elif self.verbose:
+            row = "  ".join(f"{name.replace('_', ' ')} {values[-1]:.4g}" for name, values in now.history.items())
             print(f"{self.name}  epoch {now.epoch}/{self.n_iter}  {row}", file=sys.stderr, flush=True)
