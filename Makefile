@@ -8,8 +8,11 @@ READY := $(VENV)/.ready
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: venv test lint bench clean
-.DEFAULT_GOAL := test
+# Threads that wait in a busy loop make everything ten times slower when another program needs a core.
+export OMP_WAIT_POLICY ?= PASSIVE
+
+.PHONY: demo venv test lint bench clean
+.DEFAULT_GOAL := demo
 
 venv: $(READY)
 
@@ -17,6 +20,9 @@ $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	@touch $@
+
+demo: $(READY)
+	$(BIN)/orbitpool demo
 
 test: $(READY)
 	$(BIN)/python -m pytest

@@ -1,9 +1,16 @@
+import gzip
+import struct
+
 import numpy as np
 import pytest
 import torch
 from hypothesis import settings
 from scipy import ndimage
 from sklearn.datasets import load_digits, load_sample_images
+
+from orbitpool import datasets
+from orbitpool.datasets import written
+from orbitpool.experiments import recipes
 
 settings.register_profile("repeatable", deadline=None, derandomize=True, max_examples=40)
 settings.load_profile("repeatable")
@@ -28,9 +35,30 @@ def generator():
 
 @pytest.fixture(scope="session")
 def turned_digits():
-    """Real digits, upsampled to 16x16 and turned by any angle: inputs (1797, 256) float32, and labels."""
-    rng, digits = np.random.default_rng(0), load_digits()
-    upright = [np.pad(ndimage.zoom(image / 16, 1.5, order=1), 2) for image in digits.images]
-    turned = [ndimage.rotate(image, rng.uniform(0, 360), reshape=False, order=1) for image in upright]
-    order = rng.permutation(len(turned))
-    return np.stack(turned).clip(0, 1).astype(np.float32).reshape(-1, 256)[order], digits.target[order]
+    """Real digits, upsampled to 16x16 and turned by any angle."""
+    return datasets.turned_digits()
+
+
+@pytest.fixture(scope="session")
+def small_mnist(tmp_path_factory):
+    """scikit-learn's digits as MNIST files: 28x28, in the official layout."""
+    folder = tmp_path_factory.mktemp("data") / "mnist"
+    folder.mkdir()
+    digits = load_digits()
+    images = np.stack([np.pad(ndimage.zoom(i / 16 * 255, 2.5, order=1), 4) for i in digits.images]).astype(np.uint8)
+    for name, rows in (("train", slice(0, 1500)), ("t10k", slice(1500, 1797))):
+        pixels, labels = images[rows], digits.target[rows].astype(np.uint8)
+        with gzip.open(folder / f"{name}-images-idx3-ubyte.gz", "wb") as file:
+            file.write(struct.pack(">IIII", 2051, len(pixels), 28, 28) + pixels.tobytes())
+        with gzip.open(folder / f"{name}-labels-idx1-ubyte.gz", "wb") as file:
+            file.write(struct.pack(">II", 2049, len(labels)) + labels.tobytes())
+    return folder.parent
+
+
+@pytest.fixture
+def tiny(monkeypatch, small_mnist):
+    """Table 1 on very few images with very few filters."""
+    monkeypatch.setattr(written, "SIZES", (1000, 200, 500))
+    small = {"parameters": {"n_components": 20, "n_iter": 1}, "images": {"train": 1000, "valid": 200, "test": 500}}
+    monkeypatch.setitem(recipes.QUICK, "table1", small)
+    return small_mnist

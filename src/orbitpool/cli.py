@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+# Threads that wait in a busy loop make everything ten times slower when another program needs a core; this is read
+# when torch is loaded.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
+if TYPE_CHECKING:
+    from orbitpool.report import Table
 
 app = typer.Typer(
     help="Features that stay the same when the input is moved, turned or scaled a little.",
@@ -17,6 +25,20 @@ app = typer.Typer(
 
 Results = Annotated[Path, typer.Option("--results", help="Folder of the results, one JSON a row.")]
 DataDir = Annotated[Path | None, typer.Option(help="Folder of the data; else $ORBITPOOL_DATA, else the cache.")]
+Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for the page and its pictures.")] = Path("demo"),
+    device: Device = "auto",
+) -> None:
+    """RBM against TIRBM on turned digits and photographs: a table, pictures, a page. A minute, nothing to download."""
+    from orbitpool.demo import demo as run
+
+    table, page = run(out, device, _tell)
+    print("Turned digits, test error of a linear classifier on\n" + _aligned(table))
+    print(f"Filters, samples and the rest: {page}")
 
 
 @app.command("list")
@@ -38,35 +60,41 @@ def reproduce(
     table: Annotated[str, typer.Argument(help="table1, table2, table3, figure3 or figure4.")],
     rows: Annotated[list[str] | None, typer.Option(help="Rows by name or first word; all if not given.")] = None,
     seeds: Annotated[int | None, typer.Option(min=1, help="How many seeds.")] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    device: Device = "auto",
     data_dir: DataDir = None,
     quick: Annotated[bool, typer.Option("--quick", help="In small: fewer filters, epochs and images.")] = False,
     results: Results = Path("results"),
 ) -> None:
     """Run rows of a table, or draw a figure; runs that are in the results already are not run again."""
-    if table in ("figure3", "figure4"):
-        from orbitpool.experiments import figures
-
-        made = getattr(figures, table)(results, data_dir, device, quick, _tell)
-        print("\n".join(f"{what}: {value}" for what, value in made.items()))
-        return
+    from orbitpool.experiments import figures, runner
     from orbitpool.experiments.recipes import select
     from orbitpool.experiments.results import summary
-    from orbitpool.experiments.runner import reproduce as run_row
 
-    recipes = select(table, rows)
-    for count, recipe in enumerate(recipes, 1):
-        prefix = f"[{count}/{len(recipes)}] {recipe.row}"
-        result = run_row(
-            recipe,
-            results,
-            seeds=seeds,
-            quick=quick,
-            data_dir=data_dir,
-            device=device,
-            tell=lambda stage, prefix=prefix: _tell(f"{prefix}: {stage}"),  # type: ignore[misc]
-        )
-        print(f"{prefix:<40} {result['metric']} {summary(result)}, paper {result['paper']}", flush=True)
+    options = {"quick": quick, "data_dir": data_dir, "device": device}
+    if table in figures.FIGURES:
+        made = figures.draw(table, results, tell=_tell, **options)  # type: ignore[arg-type]
+        for name, file in made["pictures"].items():
+            number = made.get("orientation entropy in bits", {}).get(name)
+            print(f"{results / file}" + ("" if number is None else f"  orientation entropy {number:.2f} bits"))
+        return
+    for result in runner.reproduce(select(table, rows), results, seeds=seeds, tell=_tell, **options):  # type: ignore[arg-type]
+        print(f"{result['row']:<26} {result['metric']} {summary(result)}, paper {result['paper']}", flush=True)
+
+
+@app.command()
+def report(
+    results: Annotated[Path, typer.Argument(help="Folder of the results.")] = Path("results"),
+    out: Annotated[Path, typer.Option(help="Folder for index.html, index.md and the pictures.")] = Path("report"),
+) -> None:
+    """The paper beside us: all results of a folder as one page, in HTML and in Markdown."""
+    from orbitpool.report import report as read
+    from orbitpool.report import write
+
+    print(write(read(results), out))
+
+
+def _aligned(table: Table) -> str:
+    return "\n".join("".join(f"{cell:>10}" for cell in row) for row in (table.head, *table.rows))
 
 
 def _tell(what: str) -> None:

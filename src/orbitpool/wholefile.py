@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -23,3 +23,21 @@ def whole(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     except BaseException:
         partial.unlink(missing_ok=True)
         raise
+
+
+def check_writable(folder: Path) -> None:
+    """Raise OSError before hours of work, not after, if a folder cannot be made or written to; leaves nothing."""
+    made = [path for path in (folder, *folder.parents) if not path.exists()]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with whole(folder / ".orbitpool-trial") as file:
+            file.write(b"0" * 4096)
+        (folder / ".orbitpool-trial").unlink()
+    except OSError as error:
+        raise OSError(
+            f"cannot write to {folder} ({error.strerror}); make room there or choose another folder"
+        ) from error
+    finally:
+        for path in made:
+            with suppress(OSError):
+                path.rmdir()

@@ -35,14 +35,14 @@ def test_scikit_learns_own_checks(estimator, check):
 @pytest.mark.parametrize("learner", LEARNERS)
 def test_poses_make_turned_digits_easier_to_tell_apart(learner, turned_digits, capsys):
     """With a linear classifier: the plain model's error is at least halved, by far for each learner."""
-    X, y = turned_digits
-    options = {"n_components": 100, "n_iter": 20, "random_state": 0} | ({} if learner is TIOMP else {"batch_size": 20})
+    data, options = turned_digits, {"n_components": 100, "n_iter": 20, "random_state": 0}
+    options |= {} if learner is TIOMP else {"batch_size": 20}
     errors = []
     for transforms in (None, T.rotations(16, count=16, step=pi / 8)):
         classifier = make_pipeline(
             learner(transforms=transforms, **options), StandardScaler(), LogisticRegression(C=0.1, max_iter=2000)
         )
-        errors.append(1 - classifier.fit(X[:1300], y[:1300]).score(X[1300:], y[1300:]))
+        errors.append(1 - classifier.fit(data.X_train, data.y_train).score(data.X_test, data.y_test))
     with capsys.disabled():
         print(f"\n{learner.__name__}: error on turned digits {errors[0]:.1%} with one pose, {errors[1]:.1%} with 16")
     assert errors[1] < errors[0] / 2

@@ -143,10 +143,9 @@ def test_it_reaches_the_pseudo_likelihood_of_scikit_learns_rbm(digits, capsys):
 
 def test_pose_follows_the_turn(turned_digits, capsys):
     """Images turned by known multiples of the step: units that stay on change their pose by as much."""
-    X, _ = turned_digits
     turns = T.rotations(16, count=16, step=pi / 8)
-    model = TIRBM(60, turns, batch_size=20, n_iter=10, random_state=0).fit(X[:1300])
-    test = X[1300:]
+    model = TIRBM(60, turns, batch_size=20, n_iter=10, random_state=0).fit(turned_digits.X_train)
+    test = turned_digits.X_test.reshape(-1, 256)
     moved = turns.apply(test)
     upright, agree, pairs = model.pose(test), 0, 0
     strong = model.transform(test) > 0.9

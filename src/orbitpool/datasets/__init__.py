@@ -9,7 +9,7 @@ from orbitpool.datasets.objects import cifar10, stl10, write_stl10_32
 from orbitpool.datasets.photographs import ImageFolder, image_folder, natural_images
 from orbitpool.datasets.store import DataCorrupt, DataMissing, data_dir
 from orbitpool.datasets.variations import VARIATIONS, make_variation
-from orbitpool.datasets.written import mnist, mnist_variation
+from orbitpool.datasets.written import mnist, mnist_variation, turned_digits
 
 __all__ = [
     "VARIATIONS",
@@ -26,5 +26,6 @@ __all__ = [
     "mnist_variation",
     "natural_images",
     "stl10",
+    "turned_digits",
     "write_stl10_32",
 ]

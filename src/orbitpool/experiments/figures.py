@@ -1,4 +1,4 @@
-"""Figures 3 and 4: samples of the data sets and learned filters, as pictures."""
+"""Figures 3 and 4: samples of the data sets and learned filters, as pictures, with one JSON a figure."""
 
 from __future__ import annotations
 
@@ -10,55 +10,81 @@ from typing import Any
 import numpy as np
 import torch
 
-from orbitpool import datasets
-from orbitpool import transforms as T
+from orbitpool import datasets, transforms
+from orbitpool.experiments import results
 from orbitpool.experiments.recipes import select
 from orbitpool.experiments.runner import load_data, make_features
 from orbitpool.images import random_patches
-from orbitpool.images.pictures import mosaic, orientation_entropy, save_png
+from orbitpool.images.pictures import Bytes, mosaic, orientation_entropy, save_png
 from orbitpool.images.whitening import whitening
 from orbitpool.kernels import choose_device
 from orbitpool.learners import TIRBM
+from orbitpool.transforms import TransformSet
+from orbitpool.wholefile import check_writable
 
 Tell = Callable[[str], None]
-FIGURE4 = {  # 24 filters on 14x14 patches: nine shifts of 1 pixel, five turns of pi/8, two scales 2 pixels apart
+Drawn = tuple[dict[str, Bytes], dict[str, Any]]  # pictures by their titles, and what else a figure says
+
+POSES: dict[str, TransformSet | None] = {  # of Figure 4: nine shifts of 1 pixel, five turns of pi/8, two scales
     "RBM": None,
-    "translation": T.translations(14, 12, 1),
-    "rotation": T.rotations(14, count=5, step=pi / 8),
-    "scaling": T.scalings(14, 12, 2),
+    "translation": transforms.translations(14, 12, 1),
+    "rotation": transforms.rotations(14, count=5, step=pi / 8),
+    "scaling": transforms.scalings(14, 12, 2),
+}
+NATURAL = {  # whitening of 0.1 and filters that are seldom on: the edges of a small RBM are blobs otherwise
+    "n_components": 24,
+    "visible": "gaussian",
+    "sparsity_target": 0.02,
+    "sparsity_cost": 20.0,
+    "learning_rate": 0.02,
 }
 
 
-def figure3(out: Path, data_dir: Path | None, device: str, quick: bool, tell: Tell) -> dict[str, Any]:
-    """Samples of the six data sets, and the filters of TIRBM and RBM on mnist-rot; the files written."""
-    out.mkdir(parents=True, exist_ok=True)
-    files = {}
+def draw(
+    figure: str,
+    folder: Path,
+    quick: bool = False,
+    data_dir: Path | None = None,
+    device: str = "auto",
+    tell: Tell = print,
+) -> dict[str, Any]:
+    """Make a figure: its pictures, and a JSON with their titles and what else it says."""
+    check_writable(folder)
+    pictures, beside = FIGURES[figure](quick, data_dir, device, tell)
+    folder.mkdir(parents=True, exist_ok=True)
+    name, files = f"{figure}{'-quick' if quick else ''}", {}
+    for title, picture in pictures.items():
+        files[title] = save_png(picture, folder / f"{name}-{title.lower().replace(' ', '-')}.png").name
+    return results.write({"figure": figure, "quick": quick, "pictures": files, **beside}, folder / f"{name}.json")
+
+
+def figure3(quick: bool, data_dir: Path | None, device: str, tell: Tell) -> Drawn:
+    """Samples of the six data sets, and filters of the TIRBM and the RBM on mnist-rot."""
+    pictures, sources = {}, {}
     for name in datasets.VARIATIONS:
         tell(f"samples of {name}")
-        images = datasets.mnist_variation(name, 0, data_dir).X_train[:100]
-        files[f"samples of {name}"] = save_png(mosaic(images, zoom=1, each=False), out / f"figure3-{name}.png")
+        data = datasets.mnist_variation(name, 0, data_dir)
+        pictures[f"samples of {name}"] = mosaic(data.X_train[:100], zoom=1, each=False)
+        sources[name] = {"data": data.provenance, "source": data.source}
     for recipe in select("table1", ["rot"]):
         recipe = recipe.quick() if quick else recipe
-        tell(f"learning filters: {recipe.method}")
+        tell(f"filters of the {recipe.method}")
         data = load_data(recipe, 0, quick, data_dir)
         learner = make_features(recipe, 0, choose_device(device, None)).fit(data.X_train)
-        picture = mosaic(learner.components_[:100].reshape(-1, 28, 28))
-        files[f"filters of the {recipe.method}"] = save_png(
-            picture, out / f"figure3-{recipe.row.replace(' ', '-')}.png"
-        )
-    return {"files": {what: path.name for what, path in files.items()}}
+        pictures[f"filters of the {recipe.method}"] = mosaic(learner.components_[:100].reshape(-1, 28, 28))
+    return pictures, {"sources": sources}
 
 
-def figure4(out: Path, data_dir: Path | None, device: str, quick: bool, tell: Tell) -> dict[str, Any]:
-    """Filters learned from natural images by RBM and TIRBMs, and the entropy of their orientations in bits."""
-    out.mkdir(parents=True, exist_ok=True)
+def figure4(quick: bool, data_dir: Path | None, device: str, tell: Tell) -> Drawn:
+    """24 filters of an RBM and three TIRBMs from natural images, and the entropy of their orientations in bits."""
     photographs, provenance, source = datasets.natural_images(data_dir)
     X = natural_patches(photographs, 20_000 if quick else 100_000)
-    files, entropies = {}, {}
-    for name, filters in natural_filters(X, FIGURE4, 20 if quick else 60, device, tell).items():
-        files[name] = save_png(mosaic(filters, columns=6, zoom=4), out / f"figure4-{name.lower()}.png").name
-        entropies[name] = orientation_entropy(filters)
-    return {"files": files, "orientation entropy, bits": entropies, "data": provenance, "source": source}
+    pictures, entropy = {}, {}
+    for name, poses in POSES.items():
+        tell(f"filters of natural images: {name}")
+        filters = natural_filters(X, poses, 25, device)
+        pictures[name], entropy[name] = mosaic(filters, columns=6, zoom=4), orientation_entropy(filters)
+    return pictures, {"orientation entropy in bits": entropy, "data": provenance, "source": source}
 
 
 def natural_patches(photographs: list[Any], count: int) -> torch.Tensor:
@@ -70,28 +96,16 @@ def natural_patches(photographs: list[Any], count: int) -> torch.Tensor:
     X = torch.cat(patches)
     X = X - X.mean(1, keepdim=True)
     X = X / X.std()
-    mean, P = whitening(X, 0.01)
+    mean, P = whitening(X, 0.1)
     X = (X - mean) @ P
     return X / X.std()
 
 
-def natural_filters(X: torch.Tensor, sets: dict[str, Any], n_iter: int, device: str, tell: Tell) -> dict[str, Any]:
-    """24 filters of each kind, (24, h, w)."""
-    filters = {}
-    for name, transforms in sets.items():
-        tell(f"natural images: {name}")
-        model = TIRBM(
-            24,
-            transforms,
-            visible="gaussian",
-            sparsity_target=0.05,
-            sparsity_cost=5.0,
-            learning_rate=0.005,
-            n_iter=n_iter,
-            batch_size=200,
-            random_state=0,
-            device=device,
-        ).fit(X)
-        side = round(model.components_.shape[1] ** 0.5)
-        filters[name] = model.components_.reshape(-1, side, side)
-    return filters
+def natural_filters(X: torch.Tensor, poses: TransformSet | None, n_iter: int, device: str, seed: int = 0) -> Any:
+    """24 filters, (24, h, w)."""
+    model = TIRBM(transforms=poses, n_iter=n_iter, random_state=seed, device=device, **NATURAL).fit(X)  # type: ignore[arg-type]
+    side = round(model.components_.shape[1] ** 0.5)
+    return model.components_.reshape(-1, side, side)
+
+
+FIGURES: dict[str, Callable[[bool, Path | None, str, Tell], Drawn]] = {"figure3": figure3, "figure4": figure4}

@@ -31,13 +31,25 @@ def load(path: Path) -> dict[str, Any] | None:
         return None
     try:
         result: dict[str, Any] = json.loads(path.read_text())
-        result["runs"], result["settings"], result["table"], result["row"]
+        for name in ("figure", "pictures", "quick") if "figure" in result else ("table", "row", "quick", "runs"):
+            result[name]
     except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError) as error:
         raise ValueError(f"{path} is not a result of orbitpool: {error!r}; move it away") from error
     return result
 
 
-def save(recipe: Recipe, runs: list[dict[str, Any]], path: Path, quick: bool) -> dict[str, Any]:
+def load_all(folder: Path) -> list[dict[str, Any]]:
+    """Every result of a folder, of tables and figures, in the order of their files."""
+    return [result for path in sorted(folder.glob("*.json")) if (result := load(path))]
+
+
+def runs(recipe: Recipe, folder: Path, quick: bool) -> list[dict[str, Any]]:
+    """The runs of a row that a folder holds, made with the same settings."""
+    before = load(path_of(recipe, folder, quick))
+    return before["runs"] if before and before["settings"] == settings(recipe, quick) else []
+
+
+def save(recipe: Recipe, runs: list[dict[str, Any]], folder: Path, quick: bool) -> dict[str, Any]:
     """Write the runs of a row, whole or not at all; the result."""
     values = [value for run in runs for value in run["values"]]
     result = {
@@ -53,9 +65,14 @@ def save(recipe: Recipe, runs: list[dict[str, Any]], path: Path, quick: bool) ->
         "data": runs[0]["data"],
         "quick": quick,
         "runs": runs,
-        "versions": versions(),
         "settings": settings(recipe, quick),
     }
+    return write(result, path_of(recipe, folder, quick))
+
+
+def write(result: dict[str, Any], path: Path) -> dict[str, Any]:
+    """Write a result and what computed it, whole or not at all; the result."""
+    result = {**result, "versions": versions()}
     path.parent.mkdir(parents=True, exist_ok=True)
     with whole(path) as file:
         file.write((json.dumps(result, indent=1) + "\n").encode())

@@ -16,20 +16,23 @@ import torch
 from orbitpool import classifiers, datasets, transforms
 from orbitpool.datasets import Dataset
 from orbitpool.experiments import results
+from orbitpool.experiments.baselines import BASELINES
 from orbitpool.experiments.recipes import QUICK, Recipe, Spec
 from orbitpool.images import ConvFeatures
 from orbitpool.kernels import choose_device
 from orbitpool.learners import TIOMP, TIRBM
 from orbitpool.transforms import TransformSet
+from orbitpool.wholefile import check_writable
 
-LEARNERS = {"TIRBM": TIRBM, "TIOMP": TIOMP}
+Tell = Callable[[str], None]
+LEARNERS = {"TIRBM": TIRBM, "TIOMP": TIOMP, **BASELINES}
 
 
 @dataclass
 class Stages:
     """Seconds that each part of a run takes, and who is told of it."""
 
-    tell: Callable[[str], None] = lambda stage: None
+    tell: Tell = lambda stage: None
     seconds: dict[str, float] = field(default_factory=dict)
 
     @contextmanager
@@ -43,27 +46,52 @@ class Stages:
         self.seconds[name] = self.seconds.get(name, 0.0) + perf_counter() - start
 
 
+@dataclass
+class Pace:
+    """An estimate of the time left, as ", 3 min left", once some of the work is done."""
+
+    work: float
+    done: float = 0.0
+    start: float = field(default_factory=perf_counter)
+
+    def add(self, work: float) -> None:
+        """So much more is done."""
+        self.done += work
+
+    def __str__(self) -> str:
+        if not self.done:
+            return ""
+        seconds = (perf_counter() - self.start) * (self.work / self.done - 1)
+        return f", {seconds / 60:.0f} min left" if seconds > 100 else f", {seconds:.0f} s left"
+
+
 def reproduce(
-    recipe: Recipe,
+    recipes: list[Recipe],
     folder: Path,
     *,
     seeds: int | None = None,
     quick: bool = False,
     data_dir: Path | None = None,
     device: str = "auto",
-    tell: Callable[[str], None] = lambda stage: None,
-) -> dict[str, Any]:
-    """The result of a row, kept in a folder: runs that are there already are not run again."""
-    recipe = recipe.quick() if quick else recipe
-    path = results.path_of(recipe, folder, quick)
-    before = results.load(path)
-    known = before is not None and before["settings"] == results.settings(recipe, quick)
-    runs: list[dict[str, Any]] = before["runs"] if before and known else []
-    wanted = 1 if recipe.dataset == "stl10" else seeds or recipe.repeats  # its ten folds are the repeats
-    for seed in range(len(runs), wanted):
-        runs.append(run(recipe, seed, quick, data_dir, device, tell))
-        results.save(recipe, runs, path, quick)
-    return results.save(recipe, runs, path, quick)
+    tell: Tell = lambda stage: None,
+) -> Iterator[dict[str, Any]]:
+    """The results of rows, one after the other, kept in a folder: runs that are there already are not run again."""
+    check_writable(folder)
+    recipes = [recipe.quick() if quick else recipe for recipe in recipes]
+    known = [results.runs(recipe, folder, quick) for recipe in recipes]
+    missing = [range(len(runs), _repeats(recipe, seeds)) for recipe, runs in zip(recipes, known, strict=True)]
+    pace = Pace(sum(recipe.effort * len(new) for recipe, new in zip(recipes, missing, strict=True)))
+    for count, (recipe, runs, new) in enumerate(zip(recipes, known, missing, strict=True), 1):
+        for seed in new:
+            name = f"[{count}/{len(recipes)}{pace}] {recipe.row}, seed {seed}"
+            runs.append(run(recipe, seed, quick, data_dir, device, lambda stage, name=name: tell(f"{name}: {stage}")))  # type: ignore[misc]
+            pace.add(recipe.effort)
+            results.save(recipe, runs, folder, quick)
+        yield results.save(recipe, runs, folder, quick)
+
+
+def _repeats(recipe: Recipe, seeds: int | None) -> int:
+    return 1 if recipe.dataset == "stl10" else seeds or recipe.repeats  # STL-10's ten folds are its repeats
 
 
 def run(
@@ -72,7 +100,7 @@ def run(
     quick: bool = False,
     data_dir: Path | None = None,
     device: str = "auto",
-    tell: Callable[[str], None] = lambda stage: None,
+    tell: Tell = lambda stage: None,
 ) -> dict[str, Any]:
     """One run of a row: its values in percent, and what it took."""
     place, stages = choose_device(device, None), Stages(tell)
@@ -102,22 +130,19 @@ def run(
     }
 
 
-def build_transforms(spec: Spec | None) -> TransformSet | None:
+def build_transforms(spec: Spec) -> TransformSet:
     """The transformation set that a recipe names."""
-    if spec is None:
-        return None
     name, arguments = spec
     if name == "union":
-        return transforms.union(*(build_transforms(each) or transforms.identity(1) for each in arguments["sets"]))
+        return transforms.union(*(build_transforms(each) for each in arguments["sets"]))
     made: TransformSet = getattr(transforms, name)(**arguments)
     return made
 
 
 def make_features(recipe: Recipe, seed: int, device: torch.device) -> Any:
     """The learner of a row, on patches or on whole images."""
-    learner = LEARNERS[str(recipe.learner)](
-        transforms=build_transforms(recipe.transforms), random_state=seed, device=str(device), **recipe.parameters
-    )
+    poses = {} if recipe.transforms is None else {"transforms": build_transforms(recipe.transforms)}
+    learner = LEARNERS[str(recipe.learner)](random_state=seed, device=str(device), **poses, **recipe.parameters)
     return (
         learner if recipe.conv is None else ConvFeatures(learner, random_state=seed, device=str(device), **recipe.conv)
     )

@@ -148,7 +148,7 @@ class ConvFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         return (size, size) if isinstance(size, int) else size  # type: ignore[return-value]
 
     def _check(self) -> None:
-        if not isinstance(self.learner, Learner):
+        if not hasattr(self.learner, "encoder"):
             raise ValueError(f"learner is {self.learner!r}; give a TIRBM, TIAutoencoder or TIOMP")
         for name in ("n_patches", "stride", "grid"):
             whole(name, getattr(self, name))

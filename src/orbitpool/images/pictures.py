@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from io import BytesIO
 from math import ceil, sqrt
 from pathlib import Path
 from typing import Any
@@ -35,11 +36,18 @@ def mosaic(tiles: Any, columns: int | None = None, zoom: int = 2, each: bool = T
 
 def save_png(picture: Bytes, path: str | os.PathLike[str]) -> Path:
     """Write a picture, whole or not at all; its path."""
+    with whole(path) as file:
+        file.write(png(picture))
+    return Path(path)
+
+
+def png(picture: Bytes) -> bytes:
+    """A picture as the content of a PNG file."""
     from PIL import Image
 
-    with whole(path) as file:
-        Image.fromarray(picture).save(file, format="PNG")
-    return Path(path)
+    content = BytesIO()
+    Image.fromarray(picture).save(content, format="PNG")
+    return content.getvalue()
 
 
 def orientation_entropy(filters: Any, bins: int = 8) -> float:

@@ -1,0 +1,73 @@
+"""A folder of results as a page: the paper beside us."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from orbitpool.experiments import results
+from orbitpool.experiments.recipes import TABLES, Recipe
+from orbitpool.report.page import Page, Picture, Section, Table
+
+TITLES = {
+    "table1": "Table 1: digits that are turned, scaled or shifted, test error",
+    "table2": "Table 2: CIFAR-10, test accuracy",
+    "table3": "Table 3: STL-10, test accuracy",
+    "figure3": "Figure 3: the data sets, and filters on turned digits",
+    "figure4": "Figure 4: filters on natural images",
+}
+HEAD = ("", "paper", "ours", "runs", "data", "minutes", "on")
+WORDS = (
+    "Sohn & Lee, Learning Invariant Representations with Local Transformations (ICML 2012): its figures beside those "
+    "that orbitpool measured. Means and standard deviations in percent, over seeds or over the published folds."
+)
+
+
+def report(folder: Path) -> Page:
+    """All results of a folder as a page; those made with --quick are marked so."""
+    found = results.load_all(folder)
+    if not found:
+        raise ValueError(f"{folder} holds no results; make some with: orbitpool reproduce table1 --results {folder}")
+    rows = {(r["table"], r["row"], r["quick"]): r for r in found if "table" in r}
+    sections = [
+        Section(title(table, quick), table=Table(HEAD, [_row(r, rows.get((table, r.row, quick))) for r in recipes]))
+        for table, recipes in TABLES.items()
+        for quick in (False, True)
+        if any((table, r.row, quick) in rows for r in recipes)
+    ]
+    figures = sorted((r for r in found if "figure" in r), key=lambda r: (r["figure"], r["quick"]))
+    return Page("The paper beside us", WORDS, sections + [_figure(figure, folder) for figure in figures])
+
+
+def title(name: str, quick: bool) -> str:
+    """What a table or figure is called."""
+    return TITLES.get(name, name) + (" (quick: in small)" if quick else "")
+
+
+def _row(recipe: Recipe, result: dict[str, Any] | None) -> tuple[str, ...]:
+    paper = _spread(recipe.paper, recipe.paper_std)
+    name = recipe.row if recipe.row == recipe.method else f"{recipe.row}: {recipe.method}"
+    if result is None:
+        return name, paper, "not run" if recipe.learner else "a result of others", "", "", "", ""
+    seconds = sum(sum(run["seconds"].values()) for run in result["runs"])
+    devices = ", ".join(sorted({run["device"] for run in result["runs"]}))
+    ours, count = _spread(result["mean"], result["std"]), str(len(result["values"]))
+    return name, paper, ours, count, result["data"], f"{seconds / 60:.1f}", devices
+
+
+def _spread(mean: float | None, std: float | None) -> str:
+    return "" if mean is None else f"{mean:.1f}" if std is None else f"{mean:.1f} ± {std:.1f}"
+
+
+def _figure(figure: dict[str, Any], folder: Path) -> Section:
+    pictures = [
+        Picture(file, (folder / file).read_bytes(), name, f"{name}, tiles side by side")
+        for name, file in figure["pictures"].items()
+        if (folder / file).exists()
+    ]
+    numbers = figure.get("orientation entropy in bits")
+    table = numbers and Table(
+        ("filters", "orientation entropy in bits"), [(name, f"{value:.2f}") for name, value in numbers.items()]
+    )
+    source = f"Made from {figure['source']} ({figure['data']})." if "source" in figure else ""
+    return Section(title(figure["figure"], figure["quick"]), source, table or None, pictures)
