@@ -1,4 +1,5 @@
 import gzip
+import os
 import struct
 
 import numpy as np
@@ -11,6 +12,9 @@ from sklearn.datasets import load_digits, load_sample_images
 from orbitpool import datasets
 from orbitpool.datasets import written
 from orbitpool.experiments import recipes
+
+if not torch.cuda.is_available():
+    os.environ["TRITON_INTERPRET"] = "1"  # kernels for GPUs run in Python then; it is read when triton is loaded
 
 settings.register_profile("repeatable", deadline=None, derandomize=True, max_examples=40)
 settings.load_profile("repeatable")

@@ -35,6 +35,13 @@ def free_energy(model, t, v):
     return orbit.free_energy(v, orbit.total(a), t["c"], visible), orbit.pooled(a)
 
 
+def walk(model, v, t, units, generator):
+    """Up and down once, by the definition."""
+    drawn = orbit.sample(model._up(v, t, units)[1], generator)
+    h = orbit.hidden(drawn, len(model._operators), v.dtype)
+    return orbit.decode(h, orbit.templates(t["W"], model._operators), t["c"], units)
+
+
 @pytest.mark.parametrize("visible", ["binary", "gaussian"])
 @pytest.mark.parametrize("distance", ["l2", "kl"])
 @pytest.mark.parametrize("chain", [{"cd_steps": 1}, {"cd_steps": 3, "sample_visible": True}, {"persistent": True}])
@@ -46,10 +53,10 @@ def test_an_update_is_the_gradient_of_the_objective(visible, distance, chain):
     model._update(state, v)
 
     t, units = copy.tensors, model._visible(copy.tensors)  # walk the same chain once more, from the same random state
-    step = model._down(orbit.sample(model._up(v, t, units)[1], copy.generator), t, units)
+    step = walk(model, v, t, units, copy.generator)
     negative = model._settle(step, units, copy.generator) if not model.persistent else t["chains"]
     for _ in range(model.cd_steps - (not model.persistent)):
-        step = model._down(orbit.sample(model._up(negative, t, units)[1], copy.generator), t, units)
+        step = walk(model, negative, t, units, copy.generator)
         negative = model._settle(step, units, copy.generator)
 
     leaves = {name: t[name].clone().requires_grad_() for name in "Wbc"} | {"sigma": t["sigma"]}

@@ -4,7 +4,22 @@ A kernel for one kind of device goes beside `chunked` and is chosen here.
 """
 
 from orbitpool.kernels.chunked import reduce_orbit, reduce_templates
+from orbitpool.kernels.descent import descend_
 from orbitpool.kernels.devices import choose_device
-from orbitpool.kernels.products import correlate_, generate, generate_sampled, respond
+from orbitpool.kernels.poses import generate_drawn, infer, move, tilt_
+from orbitpool.kernels.products import correlate_, generate, respond, shortened
 
-__all__ = ["choose_device", "correlate_", "generate", "generate_sampled", "reduce_orbit", "reduce_templates", "respond"]
+__all__ = [
+    "choose_device",
+    "correlate_",
+    "descend_",
+    "generate",
+    "generate_drawn",
+    "infer",
+    "move",
+    "reduce_orbit",
+    "reduce_templates",
+    "respond",
+    "shortened",
+    "tilt_",
+]

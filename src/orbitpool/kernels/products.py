@@ -8,11 +8,6 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch.nn.functional import embedding_bag
-
-from orbitpool.transforms import TransformSet
-
-DENSE = 1 / 80  # share of hidden units on, above which a product is faster than adding rows up
 
 
 def respond(u: Tensor, W: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -25,14 +20,24 @@ def respond(u: Tensor, W: Tensor, bias: Tensor | None = None) -> Tensor:
 
 
 def correlate_(out: Tensor, h: Tensor, u: Tensor, alpha: float) -> Tensor:
-    """Add alpha sum_ns h_njs T_s v_n to `out`, (K, D2), in place."""
-    return out.addmm_(_flat_hidden(h), flat_moved(u).T, alpha=alpha)
+    """Add alpha sum_ns h_njs T_s v_n to `out`, (K, D2), in place; `out` may have more digits than the factors."""
+    left, right = _flat_hidden(h).to(u.dtype), flat_moved(u).T
+    if out.dtype == u.dtype:
+        return out.addmm_(left, right, alpha=alpha)
+    if out.is_cuda:
+        return torch.addmm(out, left, right, out_dtype=out.dtype, alpha=alpha)
+    return out.add_(left @ right, alpha=alpha)
 
 
 def generate(h: Tensor, W: Tensor) -> Tensor:
     """What the filters that are on, in each pose, add up to in the window, sum_j w_j h_njs, (N, S, D2)."""
     n, _, S = h.shape
     return (W.T @ _flat_hidden(h)).view(-1, S, n).permute(2, 1, 0)
+
+
+def shortened(W: Tensor) -> Tensor:
+    """W in bfloat16, with rows that lie a multiple of 16 bytes apart, which a GPU's fast products want."""
+    return W.new_empty(len(W), W.shape[1] + -W.shape[1] % 8, dtype=torch.bfloat16)[:, : W.shape[1]].copy_(W)
 
 
 def flat_moved(u: Tensor) -> Tensor:
@@ -43,25 +48,3 @@ def flat_moved(u: Tensor) -> Tensor:
 def _flat_hidden(h: Tensor) -> Tensor:
     """(N, K, S) as it lies in memory, (K, S N)."""
     return h.permute(1, 2, 0).reshape(h.shape[1], -1)
-
-
-def generate_sampled(pose: Tensor, W: Tensor, transforms: TransformSet, rows: int = 64) -> Tensor:
-    """sum_j T_s' w_j over the filters that are on, each in its pose s, (N, D1), from poses (N, K), -1 where off.
-
-    Where few are on, their rows are added up instead of multiplied by zeros, some inputs at a time to stay in cache.
-    """
-    S = len(transforms)
-    if pose.is_cuda or (pose >= 0).sum() > DENSE * S * pose.numel():  # counting would make a GPU wait
-        h = torch.stack([(pose == s).T for s in range(S)], 1).to(W.dtype)
-        return transforms.adjoint(generate(h.permute(2, 0, 1), W))
-    return torch.cat([transforms.adjoint(_windows(part, W, S)) for part in torch.split(pose.contiguous(), rows)])
-
-
-def _windows(pose: Tensor, W: Tensor, n_poses: int) -> Tensor:
-    """The sum of the filters that are on in each pose, (N, S, D2)."""
-    n, k = (pose >= 0).nonzero(as_tuple=True)
-    bag, order = (pose[n, k] * len(pose) + n).int().sort()
-    edges = torch.arange(n_poses * len(pose) + 1, dtype=torch.int32, device=pose.device)
-    starts = torch.searchsorted(bag, edges, out_int32=True)
-    sums = embedding_bag(k.int()[order], W, starts, mode="sum", include_last_offset=True)
-    return sums.view(n_poses, len(pose), -1).permute(1, 0, 2)

@@ -51,6 +51,7 @@ class Learner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     PARAMETERS: ClassVar[dict[str, str]]  # letter: fitted attribute
     STRUCTURE: ClassVar[tuple[str, ...]] = ("n_components", "transforms")  # cannot change once a model is started
+    REPLAYS: ClassVar[bool] = False  # whether an update is the same operations every time, on the same tensors
     n_features_in_: int
 
     def _begin(self, look: Tensor, generator: torch.Generator) -> Parameters:
@@ -60,6 +61,10 @@ class Learner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def _update(self, state: State, v: Tensor) -> tuple[Tensor, Tensor]:
         """Improve the state by one batch; the batch's squared error a pixel, and the activity of its hidden units."""
         raise AssertionError("a subclass has its own update")
+
+    def _pace(self, epoch: int) -> tuple[float, ...]:
+        """The numbers of an update that change with the epoch."""
+        return ()
 
     def _encoder(self, t: Parameters) -> Encoder:
         """How inputs become features."""
@@ -207,7 +212,7 @@ class Learner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             self._check_width(stream.n_features, reset, named=False)
             return stream
         rows = self._rows(X, reset)
-        return Rows(rows.X, dtype or rows.dtype, device or rows.device, rows.checked)
+        return Rows(rows.X, dtype or rows.dtype, device or rows.device, rows.checked).resident()
 
     def _rows(self, X: Any, reset: bool) -> Rows:
         """X as rows of D1 numbers, checked but not converted."""

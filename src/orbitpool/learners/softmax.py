@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from orbitpool import encoders, orbit
-from orbitpool.kernels import generate, reduce_orbit, respond
+from orbitpool.kernels import descend_, generate, reduce_orbit, respond
 from orbitpool.learners import checks
 from orbitpool.learners.base import Learner, Parameters
 from orbitpool.learners.sparsity import DISTANCES, Distance
@@ -22,6 +22,7 @@ class SoftmaxLearner(Learner):
     """Filters W, hidden biases b and visible biases c, with eqs 7-8 (12-13) between inputs and hidden units."""
 
     PARAMETERS: ClassVar = {"W": "components_", "b": "intercept_hidden_", "c": "intercept_visible_"}
+    REPLAYS: ClassVar = True
 
     def _visible(self, t: Parameters) -> orbit.Visible:
         """What is assumed of inputs."""
@@ -56,11 +57,12 @@ class SoftmaxLearner(Learner):
 
     def _descend(self, state: State, gradients: Parameters) -> None:
         """One step with momentum."""
-        rate, momentum = self._rate(state.at.epoch), at(self.momentum, state.at.epoch)
+        rate, momentum = self._pace(state.at.epoch)
         for name, gradient in gradients.items():
-            velocity = state.tensors[f"{name}.velocity"]
-            velocity.mul_(momentum).sub_(gradient, alpha=rate)
-            state.tensors[name] += velocity
+            descend_(state.tensors[name], state.tensors[f"{name}.velocity"], gradient, rate, momentum)
+
+    def _pace(self, epoch: int) -> tuple[float, float]:
+        return self._rate(epoch), at(self.momentum, epoch)
 
     def _advice(self, epoch: int) -> str:
         elsewhere = ", with another checkpoint path" if self.checkpoint else ""

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+_PLAIN = ("float32", "float64", "uint8")  # types that torch has, too
 _LOOK, _SPLIT = 1 << 32, 2 << 32  # added to a run's seed, so that no two choices of rows are the same
 
 
@@ -45,6 +46,9 @@ class Rows:
     ) -> None:
         self.X, self.dtype, self.device, self.checked, self.only = X, dtype, device, checked, only
         self.n_features = int(np.prod(X.shape[1:]))
+        if not checked and isinstance(X, Tensor):
+            _check_finite(X)
+            self.checked = True
 
     def __len__(self) -> int:
         return int(self.X.shape[0]) if self.only is None else len(self.only)
@@ -57,6 +61,7 @@ class Rows:
     def batches(self, size: int, order: int | None, skip: int) -> Iterator[Tensor]:
         """Minibatches in an order that depends on the seed alone."""
         rows = torch.arange(len(self)) if order is None else _permutation(len(self), order)
+        rows = rows.to(self.X.device) if isinstance(self.X, Tensor) else rows
         _advise(self.X, "NORMAL" if order is None else "RANDOM")
         for start in range(skip * size, len(self), size):
             yield self._take(rows[start : start + size])
@@ -73,6 +78,15 @@ class Rows:
         digest.update(self._take(spread).cpu().numpy().tobytes())
         return digest.hexdigest()
 
+    def resident(self) -> Rows:
+        """The same with the array on the GPU that computes, if it takes at most a quarter of what is free there."""
+        if self.device.type != "cuda" or isinstance(self.X, (Tensor, np.memmap)) or self.X.dtype.name not in _PLAIN:
+            return self
+        if 4 * self.X.nbytes > torch.cuda.mem_get_info(self.device)[0]:
+            return self
+        X = torch.from_numpy(np.require(self.X, requirements=["C", "W"])).to(self.device)
+        return Rows(X, self.dtype, self.device, self.checked, self.only)
+
     def split(self, fraction: float, seed: int) -> tuple[Rows, Rows]:
         """The rows without a random part of them, and that part."""
         shuffled = _permutation(len(self), seed + _SPLIT)
@@ -88,7 +102,7 @@ class Rows:
         return Rows(self.X, self.dtype, self.device, self.checked, rows.sort().values)
 
     def _take(self, rows: Tensor) -> Tensor:
-        chosen = rows if self.only is None else self.only[rows]
+        chosen = rows if self.only is None else self.only.to(rows.device)[rows]
         taken = self.X[chosen.to(self.X.device)] if isinstance(self.X, Tensor) else self.X[chosen.numpy()]
         return convert(taken, self.dtype, self.device, self.checked)
 
@@ -170,9 +184,14 @@ def convert(x: Any, dtype: torch.dtype, device: torch.device, checked: bool) -> 
     if x.is_complex():
         raise ValueError(f"Complex data not supported: X is {x.dtype}; give real numbers")
     batch: Tensor = x.detach().reshape(len(x), -1).to(dtype)
-    if not checked and not batch.isfinite().all():
-        raise ValueError("Input contains NaN or infinity; every value must be finite: drop or fill those rows first")
+    if not checked:
+        _check_finite(batch)
     return batch.to(device)
+
+
+def _check_finite(x: Tensor) -> None:
+    if not all(part.isfinite().all() for part in torch.split(x, max(1, 2**24 // max(1, x[:1].numel())))):
+        raise ValueError("Input contains NaN or infinity; every value must be finite: drop or fill those rows first")
 
 
 def _as_array(batch: Any) -> Any:

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid
 
 from orbitpool import orbit
-from orbitpool.kernels import correlate_, generate_sampled, reduce_orbit
+from orbitpool.kernels import correlate_, generate_drawn, infer, move, reduce_orbit, shortened, tilt_
 from orbitpool.learners import checks
 from orbitpool.learners.base import Learner, Parameters
 from orbitpool.learners.softmax import SoftmaxLearner
@@ -61,6 +61,9 @@ class TIRBM(SoftmaxLearner):
     early_stopping : bool
         Hold out `validation_fraction` of the rows and stop when their reconstruction has not become better for
         `n_iter_no_change` epochs.
+    precision : {"auto", "full", "bfloat16"}
+        Of the products in learning; sums and parameters keep the precision of the inputs. "auto" is bfloat16 for
+        float32 on a GPU, else full. Features are always computed in full.
     checkpoint : path, optional
         Keep the run in this file, every `checkpoint_every` updates and every epoch; `fit` goes on from it.
     verbose : bool
@@ -110,6 +113,7 @@ class TIRBM(SoftmaxLearner):
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 5,
+        precision: Literal["auto", "full", "bfloat16"] = "auto",
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: int = 1000,
         verbose: bool = False,
@@ -136,6 +140,7 @@ class TIRBM(SoftmaxLearner):
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
         self.n_iter_no_change = n_iter_no_change
+        self.precision = precision
         self.checkpoint = checkpoint
         self.checkpoint_every = checkpoint_every
         self.verbose = verbose
@@ -148,6 +153,7 @@ class TIRBM(SoftmaxLearner):
         if self.sigma != "learned":
             checks.above("sigma", self.sigma, 0)
         checks.whole("cd_steps", self.cd_steps)
+        checks.one_of("precision", self.precision, ("auto", "full", "bfloat16"))
 
     def _visible(self, t: Parameters) -> orbit.Visible:
         return orbit.Binary() if self.visible == "binary" else orbit.Gaussian(t.get("sigma", 1.0))
@@ -168,39 +174,46 @@ class TIRBM(SoftmaxLearner):
 
     @torch.no_grad()
     def _update(self, state: State, v: Tensor) -> tuple[Tensor, Tensor]:
-        t, visible = state.tensors, self._visible(state.tensors)
-        u, p = self._up(v, t, visible)
-        mean = self._down(orbit.sample(p, state.generator), t, visible)
+        t, visible = self._for_products(state.tensors), self._visible(state.tensors)
+        u, p, z, drawn = self._meet(v, t, visible, state.generator)
+        mean = self._down(drawn, len(v), t, visible)
         error = (v - mean).square().mean()
 
-        if self.persistent:
-            negative, steps = t["chains"], self.cd_steps
-        else:
-            negative, steps = self._settle(mean, visible, state.generator), self.cd_steps - 1
-        u_, p_ = self._up(negative, t, visible)
-        for _ in range(steps):
-            mean = self._down(orbit.sample(p_, state.generator), t, visible)
+        negative = t["chains"] if self.persistent else self._settle(mean, visible, state.generator)
+        for _ in range(self.cd_steps if self.persistent else self.cd_steps - 1):
+            *_, drawn = self._meet(negative, t, visible, state.generator)
+            mean = self._down(drawn, len(negative), t, visible)
             negative = self._settle(mean, visible, state.generator)
-            u_, p_ = self._up(negative, t, visible)
+        u_, p_, z_, _ = self._meet(negative, t, visible)
         if self.persistent:
-            t["chains"] = negative
+            t["chains"].copy_(negative)
 
-        z = p.permute(2, 1, 0).sum(0).T
-        activity = z.mean(0)
+        activity = z.sum(0) / len(v)
         pull = self.sparsity_cost * self._sparsity.slope(self.sparsity_target, activity)
-        p *= (1 - pull * (1 - z))[..., None]  # dE[z_j]/da_js = p_js (1 - z_j) joins the statistics of the data
-        W = correlate_(self.weight_decay * t["W"], p, u, -1 / len(v))
+        on = tilt_(p, z, pull, len(v))  # dE[z_j]/da_js = p_js (1 - z_j) joins the statistics of the data
+        W = correlate_(self.weight_decay * state.tensors["W"], p, u, -1 / len(v))
         gradients = {
             "W": correlate_(W, p_, u_, 1 / len(negative)),
-            "b": _pose_means(p_) - _pose_means(p),
+            "b": tilt_(p_, z_, None, len(negative)) - on,
             "c": visible.scaled(visible.scaled(negative.mean(0) - v.mean(0))),
         }
         self._descend(state, gradients)
         return error, activity.mean()
 
-    def _down(self, pose: Tensor, t: Parameters, visible: orbit.Visible) -> Tensor:
-        """E[v | h] for sampled poses, (N, D1)."""
-        return visible.mean(generate_sampled(pose, t["W"], self._operators), t["c"])
+    def _for_products(self, t: Parameters) -> Parameters:
+        """The same with filters in the type that products are to be computed in."""
+        W = t["W"]
+        short = self.precision == "bfloat16" or (self.precision == "auto" and W.is_cuda and W.dtype == torch.float32)
+        return {**t, "W": shortened(W)} if short else t
+
+    def _meet(self, v: Tensor, t: Parameters, visible: orbit.Visible, generator: torch.Generator | None = None) -> Any:
+        """Inputs in every pose, (N, S, D2), and what `infer` says of them."""
+        u = move(visible.scaled(v).to(t["W"].dtype), self._operators)
+        return u, *infer(u, t["W"], t["b"], len(v), generator)
+
+    def _down(self, drawn: Tensor, n: int, t: Parameters, visible: orbit.Visible) -> Tensor:
+        """E[v | h] for the poses that were drawn for n inputs, (n, D1)."""
+        return visible.mean(generate_drawn(drawn, t["W"], self._operators)[:n], t["c"])
 
     def _settle(self, mean: Tensor, visible: orbit.Visible, generator: torch.Generator) -> Tensor:
         return visible.draw(mean, generator) if self.sample_visible else mean
@@ -274,18 +287,13 @@ class TIRBM(SoftmaxLearner):
 
             def chain(v: Tensor) -> Tensor:
                 for _ in range(steps):
-                    pose = orbit.sample(self._up(v, t, visible)[1], generator)
-                    v = visible.draw(self._down(pose, t, visible), generator)
+                    *_, drawn = self._meet(v, t, visible, generator)
+                    v = visible.draw(self._down(drawn, len(v), t, visible), generator)
                 return v
 
             return chain
 
         return self._map(walk, start, self._few_rows)
-
-
-def _pose_means(p: Tensor) -> Tensor:
-    """Mean over inputs, (K, S)."""
-    return p.permute(2, 1, 0).mean(2).T
 
 
 def _kmeans_distance(look: Tensor, n_clusters: int) -> float:

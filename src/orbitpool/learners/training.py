@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from time import perf_counter
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import torch
 from torch import Tensor
@@ -81,8 +81,13 @@ class State:
 class Model(Protocol):
     """What the loop asks of a model."""
 
+    REPLAYS: ClassVar[bool]
+
     def _update(self, state: State, v: Tensor) -> tuple[Tensor, Tensor]:
         """Improve the state by one batch; the batch's squared error a pixel, and the activity of its hidden units."""
+
+    def _pace(self, epoch: int) -> tuple[float, ...]:
+        """The numbers of an update that change with the epoch."""
 
     def _end_epoch(self, state: State) -> None:
         """Whatever is done once an epoch."""
@@ -133,16 +138,15 @@ def train(
     The order of the inputs depends on the seed and the epoch alone. `save` is called every `save_every` updates, at the
     end of every epoch, and when the user interrupts.
     """
-    watch, now = Watch(model, state), state.at
+    watch, updates, now = Watch(model, state), Updates(model, state), state.at
     with _interruptible() as interrupted:
         while now.epoch < n_iter and not interrupted() and not _stalled(now.history, patience):
             start = perf_counter() - now.seconds
             for v in source.batches(batch_size, now.seed + now.epoch if shuffle else None, now.batch):
-                error, activity = model._update(state, v)
-                state.tensors["sums"] += len(v) * torch.stack([error, activity])
+                figures = updates(v)
                 now.batch, now.update, now.rows = now.batch + 1, now.update + 1, now.rows + len(v)
                 now.seconds = perf_counter() - start
-                watch.note(state, error, v)
+                watch.note(state, figures)
                 if save and save_every and now.update % save_every == 0:
                     watch.look(state)
                     save(state)
@@ -162,23 +166,60 @@ def train(
     return state
 
 
+class Updates:
+    """A model's updates, one a batch.
+
+    On a GPU they are recorded once and replayed, because telling a GPU what to do takes longer than doing it.
+    """
+
+    def __init__(self, model: Model, state: State) -> None:
+        self.model, self.state = model, state
+        self.seen: set[torch.Size] = set()
+        self.recorded: tuple[Any, Any, Tensor, Tensor] | None = None  # for what, the graph, its input and its output
+
+    def __call__(self, v: Tensor) -> Tensor:
+        """Update by a batch; its squared error a pixel, activity, and mean square, (3,)."""
+        if not (v.is_cuda and self.model.REPLAYS and v.shape in self.seen):
+            self.seen.add(v.shape)
+            return self._update(v)
+        what = v.shape, self.model._pace(self.state.at.epoch)
+        if self.recorded is None or self.recorded[0] != what:
+            self.recorded = what, *self._record(v)
+        _, graph, given, figures = self.recorded
+        given.copy_(v)
+        graph.replay()
+        return figures.clone()
+
+    def _update(self, v: Tensor) -> Tensor:
+        figures = torch.stack([*self.model._update(self.state, v), v.square().mean()])
+        self.state.tensors["sums"] += len(v) * figures[:2]
+        return figures
+
+    def _record(self, v: Tensor) -> tuple[Any, Tensor, Tensor]:
+        graph, given = torch.cuda.CUDAGraph(), v.clone()
+        graph.register_generator_state(self.state.generator)
+        with torch.cuda.graph(graph):
+            figures = self._update(given)
+        return graph, given, figures
+
+
 class Watch:
     """Looks at the errors now and then, and keeps the last state that was good."""
 
     def __init__(self, model: Model, state: State) -> None:
         self.model, self.good = model, state.copy()
-        self.noted: list[Tensor] = []  # error and mean square of the inputs of every update since the last look
+        self.noted: list[Tensor] = []  # the figures of every update since the last look
 
-    def note(self, state: State, error: Tensor, v: Tensor) -> None:
-        """Take down the error of one update."""
-        self.noted.append(torch.stack([error, v.square().mean()]))
+    def note(self, state: State, figures: Tensor) -> None:
+        """Take down the figures of one update."""
+        self.noted.append(figures)
         if len(self.noted) == LOOK_EVERY:
             self.look(state)
 
     def look(self, state: State) -> None:
         """Raise `Diverged` if an error since the last look, or a number of the state, is not finite or too large."""
         noted, now = (torch.stack(self.noted).tolist() if self.noted else []), state.at
-        for update, (error, energy) in enumerate(noted, now.update - len(noted) + 1):
+        for update, (error, _, energy) in enumerate(noted, now.update - len(noted) + 1):
             now.energy = max(now.energy, energy)
             if not error <= EXPLODED * now.energy:
                 self._raise(state, update, f"the reconstruction error became {error:.3g}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,8 @@ import scipy.sparse
 import torch
 from torch import Tensor
 from torch.nn.functional import embedding_bag
+
+DENSE = 2**25  # entries up to which a GPU multiplies zeros faster than it finds out where they are
 
 
 class Sparse:
@@ -55,7 +58,13 @@ class Sparse:
     def __reduce__(self) -> tuple[Any, ...]:
         return Sparse, (self.starts, self.columns, self.values, self.shape)
 
+    @cached_property
+    def _dense(self) -> Tensor:
+        return torch.from_numpy(self.to_scipy().toarray()).to(self.values.device, self.values.dtype)
+
     def __matmul__(self, x: Tensor) -> Tensor:
+        if x.is_cuda and prod(self.shape) <= DENSE:
+            return self._dense @ x
         product: Tensor = _Product.apply(x, self)  # type: ignore[no-untyped-call]
         return product
 
