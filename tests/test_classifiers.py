@@ -115,7 +115,7 @@ def test_weights_count_rows(classifier, noise):
 
 
 def test_standardizing_equals_doing_it_before(digits, labels):
-    mean, deviation = digits.mean(0), np.sqrt(digits.var(0) + 0.01)
+    mean, deviation = digits.mean(0), np.sqrt(digits.var(0) + 1e-3 * digits.var(0).mean())
     before = LinearSVM(0.1, tol=1e-9).fit((digits - mean) / deviation, labels)
     within = LinearSVM(0.1, standardize=True, tol=1e-9).fit(digits, labels)
     assert_allclose(
@@ -125,13 +125,13 @@ def test_standardizing_equals_doing_it_before(digits, labels):
 
 def test_standardizing_in_float32_bears_means_far_from_zero(digits, labels):
     """At 150 deviations from zero rounding moves single responses by some 0.03, but not the objective."""
-    mean, deviation = digits.mean(0), np.sqrt(digits.var(0) + 0.01)
+    mean, deviation = digits.mean(0), np.sqrt(digits.var(0) + 1e-3 * digits.var(0).mean())
     scaled = (digits - mean) / deviation
     best = LinearSVM(0.1, tol=1e-9).fit(scaled, labels)
     model = LinearSVM(0.1, standardize=True).fit((digits + 50).astype(np.float32), labels)
     raw = np.float64(model.coef_)
     model.coef_, model.intercept_ = raw * deviation, model.intercept_ + raw @ (mean + 50)
-    assert_allclose(hinge(model, scaled, labels, 0.1), hinge(best, scaled, labels, 0.1), rtol=1e-4)
+    assert_allclose(hinge(model, scaled, labels, 0.1), hinge(best, scaled, labels, 0.1), rtol=1e-3)
 
 
 @pytest.mark.parametrize("standardize", [False, True])
@@ -156,10 +156,10 @@ def test_cross_validation_scores_as_a_grid_search_does(standardize, digits, labe
 
 
 class Standardizer(StandardScaler):
-    """Features divided by sqrt(variance + 0.01)."""
+    """Features divided by sqrt(variance + a thousandth of the mean variance)."""
 
     def transform(self, X):
-        return (X - self.mean_) / np.sqrt(self.var_ + 0.01)
+        return (X - self.mean_) / np.sqrt(self.var_ + 1e-3 * self.var_.mean())
 
 
 @pytest.mark.parametrize("C", [0.01, 1.0, 30.0])

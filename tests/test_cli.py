@@ -31,9 +31,11 @@ def test_rows_are_run_listed_and_reported(tiny, tmp_path):
     rows = ("--rows", "rot", "--quick", "--device", "cpu", "--data-dir", str(tiny), "--results", str(results))
     run = CliRunner().invoke(app, ["reproduce", "table1", *rows])
     assert run.exit_code == 0
-    assert run.stdout.count("1 values, stand-in data") == 2
+    assert run.stdout.count("(1 value, stand-in data)") == 2
     assert re.search(r"\[2/2, \d+ s left\] rot TIRBM, seed 0: learn", run.stderr)
-    assert "rot TIRBM                  paper   4.2   not run yet" in command("list", "--results", str(results)).stdout
+    listed = command("list", "--results", str(results)).stdout
+    assert "rot TIRBM                  paper   4.2   not run yet\n" in listed
+    assert listed.count("quick         ") == 2
     assert command("report", str(results), "--out", str(out)).stdout == f"{out / 'index.html'}\n"
     ours = json.loads((results / "table1-rot-tirbm-quick.json").read_text())["mean"]
     for page in ("index.html", "index.md"):
@@ -54,7 +56,9 @@ def test_help_is_instant():
     ("arguments", "says"),
     [
         (("reproduce", "table9"), "there is no 'table9'; choose one of table1"),
-        (("reproduce", "table1", "--rows", "tilt"), "table1 has no row 'tilt'"),
+        (("reproduce", "table1", "--rows", "rot,tilt"), "table1 has no row 'tilt'"),
+        (("reproduce", "figure4", "--rows", "rot"), "figure4 has neither rows nor seeds"),
+        (("reproduce", "table1", "--data-dir", "{tmp}/nowhere"), "/nowhere is not there; create it"),
         (("reproduce", "table1", "--rows", "rot", "--device", "gpu"), "device is 'gpu'"),
         (("reproduce", "table1", "--rows", "rot", "--data-dir", "{tmp}/empty"), "train-images-idx3-ubyte"),
         (("reproduce", "table1", "--rows", "rot", "--data-dir", "{tmp}/broken"), "is damaged"),
@@ -77,7 +81,8 @@ def test_what_goes_wrong_is_one_sentence(arguments, says, tmp_path, small_mnist)
     assert run.returncode == 1
     assert says in run.stderr
     assert "Traceback" not in run.stderr
-    assert not (tmp_path / "results").exists()
+    assert list(tmp_path.glob("results/*")) == []
+    assert list((tmp_path / "empty").iterdir()) == []
 
 
 def test_results_that_are_none_are_named(tmp_path):
@@ -88,6 +93,24 @@ def test_results_that_are_none_are_named(tmp_path):
     assert "table1-rot-rbm.json is not a result of orbitpool" in run.stderr
     assert "Traceback" not in run.stderr
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"table": "table1", "row": "rot RBM", "runs": 5, "values": "x", "quick": True},
+        {"table": "table1", "row": "rot RBM", "quick": False, "runs": []},
+        {"figure": "figure4", "quick": False, "pictures": []},
+        [],
+    ],
+)
+def test_results_that_lack_something_are_named(content, tmp_path, small_mnist):
+    (tmp_path / "table1-rot-rbm.json").write_text(json.dumps(content))
+    for arguments in (("report", str(tmp_path)), ("list", "--results", str(tmp_path))):
+        run = command(*arguments)
+        assert run.returncode == 1
+        assert "table1-rot-rbm.json is not a result of orbitpool" in run.stderr
+        assert "Traceback" not in run.stderr
 
 
 @pytest.fixture

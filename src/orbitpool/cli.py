@@ -43,22 +43,27 @@ def demo(
 
 @app.command("list")
 def list_rows(results: Results = Path("results")) -> None:
-    """Every table and row: the paper's figure, and ours if there is one."""
+    """Every table, row and figure: what the paper has, and ours if there is one."""
     from orbitpool.experiments.recipes import TABLES
-    from orbitpool.experiments.results import load, path_of, summary
+    from orbitpool.experiments.results import is_current, load, path_of, summary
 
     for table, recipes in TABLES.items():
         print(f"{table} ({recipes[0].metric}, %)")
         for recipe in recipes:
             ours = load(path_of(recipe, results, False)) if recipe.learner else None
             state = summary(ours) if ours else "not run yet" if recipe.learner else "a result of others"
-            print(f"  {recipe.row:<26} paper {recipe.paper:5.1f}   {state}")
+            older = "" if ours is None or is_current(ours, recipe) else ", by an older recipe"
+            print(f"  {recipe.row:<26} paper {recipe.paper:5.1f}   {state}{older}")
+            if recipe.learner and (quick := load(path_of(recipe, results, True))):
+                print(f"  {'':<26} quick         {summary(quick)}")
+    for figure in ("figure3", "figure4"):
+        print(f"{figure}  {'drawn' if load(results / f'{figure}.json') else 'not drawn yet'}")
 
 
 @app.command()
 def reproduce(
     table: Annotated[str, typer.Argument(help="table1, table2, table3, figure3 or figure4.")],
-    rows: Annotated[list[str] | None, typer.Option(help="Rows by name or first word; all if not given.")] = None,
+    rows: Annotated[str | None, typer.Option(help="Rows by name or first word, with commas; else all.")] = None,
     seeds: Annotated[int | None, typer.Option(min=1, help="How many seeds.")] = None,
     device: Device = "auto",
     data_dir: DataDir = None,
@@ -70,14 +75,20 @@ def reproduce(
     from orbitpool.experiments.recipes import select
     from orbitpool.experiments.results import summary
 
+    if data_dir is not None and not data_dir.is_dir():
+        raise ValueError(
+            f"the data folder {data_dir} is not there; create it, or leave out --data-dir to use the cache"
+        )
     options = {"quick": quick, "data_dir": data_dir, "device": device}
     if table in figures.FIGURES:
+        if rows or seeds:
+            raise ValueError(f"{table} has neither rows nor seeds; leave out --rows and --seeds")
         made = figures.draw(table, results, tell=_tell, **options)  # type: ignore[arg-type]
         for name, file in made["pictures"].items():
             number = made.get("orientation entropy in bits", {}).get(name)
             print(f"{results / file}" + ("" if number is None else f"  orientation entropy {number:.2f} bits"))
         return
-    for result in runner.reproduce(select(table, rows), results, seeds=seeds, tell=_tell, **options):  # type: ignore[arg-type]
+    for result in runner.reproduce(select(table, _names(rows)), results, seeds=seeds, tell=_tell, **options):  # type: ignore[arg-type]
         print(f"{result['row']:<26} {result['metric']} {summary(result)}, paper {result['paper']}", flush=True)
 
 
@@ -93,6 +104,10 @@ def report(
     print(write(read(results), out))
 
 
+def _names(rows: str | None) -> list[str] | None:
+    return None if rows is None else [name.strip() for name in rows.split(",")]
+
+
 def _aligned(table: Table) -> str:
     return "\n".join("".join(f"{cell:>10}" for cell in row) for row in (table.head, *table.rows))
 
@@ -106,5 +121,10 @@ def main() -> None:
     try:
         app()
     except (ValueError, OSError, FloatingPointError) as error:
-        print(f"orbitpool: {error}", file=sys.stderr)
-        sys.exit(1)
+        sys.exit(f"orbitpool: {error}")
+    except (MemoryError, RuntimeError) as error:
+        if not isinstance(error, MemoryError) and type(error).__name__ != "OutOfMemoryError":
+            raise
+        sys.exit(f"orbitpool: out of memory ({error}); use --device cpu, --quick, or a row with fewer filters")
+    except KeyboardInterrupt:
+        sys.exit("orbitpool: interrupted; the same command goes on from here")

@@ -12,12 +12,13 @@ import numpy as np
 from orbitpool import datasets, transforms
 from orbitpool.classifiers import LinearSVM
 from orbitpool.experiments.figures import POSES, natural_filters, natural_patches
+from orbitpool.experiments.runner import fit
 from orbitpool.images.pictures import mosaic, orientation_entropy, png
 from orbitpool.learners import TIRBM
 from orbitpool.report import Page, Picture, Section, Table, write
 from orbitpool.wholefile import check_writable
 
-EPOCHS, PATCHES = 20, 20_000
+EPOCHS, PATCHES = 20, 40_000
 LABELS = (50, 200, 1300)  # how many digits the classifier is told the names of
 WORDS = (
     "A filter is shared across a set of transformations, its orbit. Pooling over the orbit gives one number a filter "
@@ -33,7 +34,8 @@ def demo(folder: Path, device: str, tell: Callable[[str], None]) -> tuple[Table,
     for name, poses in (("RBM", None), ("TIRBM", transforms.rotations(16, count=16, step=pi / 8))):
         tell(f"turned digits: {name}")
         model = TIRBM(100, poses, n_iter=EPOCHS, batch_size=20, random_state=0, device=device)
-        models[name] = model.fit(digits.X_train)
+        fit(model, digits.X_train)
+        models[name] = model
     table = errors(digits, models)
     tell("turned digits: samples of the TIRBM")
     dreams = models["TIRBM"].reconstruct(models["TIRBM"].sample(100, steps=200, random_state=0)).reshape(-1, 16, 16)
@@ -70,8 +72,7 @@ def _claim(table: Table) -> str:
 
 
 def _photographs(device: str, tell: Callable[[str], None]) -> Section:
-    images, _, source = datasets.natural_images()
-    X, entropy, pictures = natural_patches(images, PATCHES), {}, []
+    X, entropy, pictures = natural_patches(datasets.sample_photographs(), PATCHES), {}, []
     for name in ("RBM", "rotation"):
         tell(f"patches of photographs: {name}")
         filters = natural_filters(X, POSES[name], EPOCHS, device)
@@ -79,7 +80,8 @@ def _photographs(device: str, tell: Callable[[str], None]) -> Section:
         caption = f"{name}: orientation entropy {entropy[name]:.2f} bits"
         pictures.append(_picture(f"photograph filters {name}", mosaic(filters, columns=6, zoom=4), caption))
     words = (
-        f"24 filters each, learned from 14x14 patches of {source}, with one pose and with five turns of 22.5 degrees. "
+        "24 filters each, learned from 14x14 patches of the photographs that come with scikit-learn, with one pose and "
+        "with five turns of 22.5 degrees. "
         "The more evenly their orientations are spread, the higher the entropy; 3 bits are the most."
     )
     return Section("Photographs", words, None, pictures)

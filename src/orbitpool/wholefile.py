@@ -13,7 +13,8 @@ from typing import IO
 def whole(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """A file to write to that takes its name when it is complete, and leaves nothing behind if that fails."""
     path = Path(path)
-    partial = path.with_name(f".{path.name}.partial")
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    _clear(path)
     try:
         with partial.open("wb") as file:
             yield file
@@ -25,19 +26,25 @@ def whole(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         raise
 
 
+def _clear(path: Path) -> None:
+    """Remove what processes that were killed have left of this file."""
+    for left in path.parent.glob(f".{path.name}.*.partial"):
+        with suppress(ValueError, PermissionError):
+            try:
+                os.kill(int(left.suffixes[-2][1:]), 0)
+            except ProcessLookupError:
+                left.unlink(missing_ok=True)
+
+
 def check_writable(folder: Path) -> None:
-    """Raise OSError before hours of work, not after, if a folder cannot be made or written to; leaves nothing."""
-    made = [path for path in (folder, *folder.parents) if not path.exists()]
+    """Make a folder if it is not there, and raise OSError before hours of work, not after, if that cannot be done."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with whole(folder / ".orbitpool-trial") as file:
+        trial = folder / f".{os.getpid()}.trial"
+        with whole(trial) as file:
             file.write(b"0" * 4096)
-        (folder / ".orbitpool-trial").unlink()
+        trial.unlink()
     except OSError as error:
         raise OSError(
             f"cannot write to {folder} ({error.strerror}); make room there or choose another folder"
         ) from error
-    finally:
-        for path in made:
-            with suppress(OSError):
-                path.rmdir()

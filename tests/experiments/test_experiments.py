@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 from dataclasses import replace
 from math import log2
 from time import perf_counter
@@ -9,8 +10,10 @@ from time import perf_counter
 import numpy as np
 import pytest
 
-from orbitpool.experiments import recipes, results, runner
+from orbitpool.experiments import figures, recipes, results, runner
+from orbitpool.experiments.figures import natural_patches
 from orbitpool.images.pictures import mosaic, orientation_entropy, save_png
+from orbitpool.learners import TIRBM
 
 
 def test_every_row_of_the_paper_is_there():
@@ -27,7 +30,7 @@ def test_recipes_build(table):
         features = runner.make_features(recipe, 0, runner.choose_device("cpu", None))
         features._check()
         assert (getattr(features, "learner", features).transforms is None) == ("TI" not in recipe.row)
-        json.dumps(results.settings(recipe, False))
+        assert runner.settings(recipe, True) != runner.settings(recipe, False)
     combined = next(r for r in recipes.select("table2") if r.row == "TIRBM combined")
     assert len(runner.build_transforms(combined.transforms)) == 10
 
@@ -46,9 +49,16 @@ def test_a_row_is_run_once_a_seed_and_kept(tiny, tmp_path, monkeypatch):
     )
     options = {"quick": True, "data_dir": tiny, "device": "cpu"}
     (result,) = runner.reproduce([recipe], tmp_path, tell=stages.append, **options)
-    assert stages == [f"[1/1] rot TIRBM, seed 0: {stage}" for stage in ("data", "learn", *["encode"] * 3, "classify")]
-    needed = {"table", "row", "method", "metric", "values", "mean", "std", "paper", "data", "versions", "settings"}
-    assert needed <= result.keys()
+    said = [stage.removeprefix("[1/1] rot TIRBM, seed 0: ") for stage in stages]
+    assert said.pop(1).startswith("this is a stand-in: made with seed 0 from MNIST")
+    parts = ["encode 1,000 train images", "encode 200 valid images", "encode 500 test images"]
+    assert said == ["data", "learn", *parts, "classify"]
+    assert {"table", "row", "method", "metric", "values", "mean", "std", "paper", "data"} <= result.keys()
+    assert {"seconds", "peak_memory_gb", "versions", "device", "source", "C"} <= result["runs"][0].keys()
+    exact = result["settings"]["features"]
+    assert (exact["class"], exact["n_components"], exact["learning_rate"]) == ("TIRBM", 20, 0.05)
+    assert exact["transforms"][0].startswith("TransformSet(16 of 28×28")
+    assert result["settings"]["images"] == {"train": 1000, "valid": 200, "test": 500}
     assert (result["table"], result["row"], result["metric"], result["paper"]) == ("table1", "rot TIRBM", "error", 4.2)
     assert result["data"] == "stand-in"
     assert 0 < result["mean"] < 90
@@ -64,11 +74,58 @@ def test_a_row_is_run_once_a_seed_and_kept(tiny, tmp_path, monkeypatch):
     assert len(two["values"]) == 2
     assert two["std"] > 0
     other = replace(recipe, parameters={**recipe.parameters, "learning_rate": 0.1})
+    assert not results.is_current(two, other)
     assert len(next(runner.reproduce([other], tmp_path, **options))["runs"]) == 1  # other settings start anew
-    assert os.listdir(tmp_path) == [path.name]
+    assert sorted(os.listdir(tmp_path)) == [path.name, f"{path.name}.old"]
+    assert json.loads((tmp_path / f"{path.name}.old").read_text()) == two
+    monkeypatch.setattr(runner, "run", lambda *_: {**result["runs"][0], "data": "official"})
+    with pytest.raises(ValueError, match="has runs on stand-in data and this one was on official data"):
+        next(runner.reproduce([other], tmp_path, seeds=2, **options))
     path.write_text("{}")
     with pytest.raises(ValueError, match="is not a result of orbitpool"):
         next(runner.reproduce([recipe], tmp_path, **options))
+
+
+def test_an_interrupted_run_is_no_result_and_goes_on(tiny, tmp_path, monkeypatch):
+    recipe = recipes.select("table1", ["rot TIRBM"])[0]
+    monkeypatch.setitem(
+        recipes.QUICK, "table1", {**recipes.QUICK["table1"], "parameters": {"n_components": 20, "n_iter": 3}}
+    )
+    options = {"quick": True, "data_dir": tiny, "device": "cpu"}
+    epochs = TIRBM._end_epoch
+    monkeypatch.setattr(TIRBM, "_end_epoch", lambda self, state: signal.raise_signal(signal.SIGINT))
+    with pytest.raises(KeyboardInterrupt), pytest.warns(UserWarning, match="interrupted"):
+        next(runner.reproduce([recipe], tmp_path, **options))
+    assert os.listdir(tmp_path) == [".table1-rot-tirbm-0-quick.checkpoint"]
+    begun = []
+    monkeypatch.setattr(TIRBM, "_end_epoch", lambda self, state: begun.append(state.at.epoch) or epochs(self, state))
+    next(runner.reproduce([recipe], tmp_path, **options))
+    assert begun == [1, 2]
+    assert os.listdir(tmp_path) == ["table1-rot-tirbm-quick.json"]
+
+
+def test_rows_are_named_whole_or_by_their_first_word():
+    names = lambda *rows: [r.row for r in recipes.select("table2", list(rows))]  # noqa: E731
+    assert names("OMP") == ["OMP"]
+    assert names("tiomp") == ["TIOMP combined", "TIOMP combined 4000"]
+    assert names("RBM", "OMP 6000") == ["RBM", "OMP 6000"]
+
+
+def test_published_folds_take_the_place_of_seeds(tmp_path):
+    with pytest.raises(ValueError, match="seeds is 4, but 'RBM' has published folds"):
+        next(runner.reproduce(recipes.select("table3", ["RBM"]), tmp_path, seeds=4))
+
+
+def test_figure_4_is_drawn(tmp_path, monkeypatch):
+    monkeypatch.setattr(figures, "natural_patches", lambda photographs, count: natural_patches(photographs, 300))
+    monkeypatch.setattr(figures, "EPOCHS", 1)
+    monkeypatch.setenv("ORBITPOOL_DATA", str(tmp_path))
+    said = []
+    made = figures.draw("figure4", tmp_path / "out", quick=True, device="cpu", tell=said.append)
+    assert list(made["pictures"]) == list(made["orientation entropy in bits"]) == list(figures.POSES)
+    assert all((tmp_path / "out" / file).read_bytes().startswith(b"\x89PNG") for file in made["pictures"].values())
+    assert results.load(tmp_path / "out" / "figure4-quick.json") == made
+    assert len(said) == 4
 
 
 def test_the_time_left_is_judged_by_the_work_done():
@@ -92,6 +149,12 @@ def test_pictures(tmp_path):
 
 def test_orientation_entropy():
     y, x = np.mgrid[:14, :14] - 6.5
-    gratings = [np.sin(x * np.cos(a) + y * np.sin(a)) for a in np.pi * (np.arange(8) + 0.5) / 8]
-    assert orientation_entropy(np.stack(gratings)) == pytest.approx(log2(8))
-    assert orientation_entropy(np.stack(gratings[:1] * 8)) == 0
+    gratings = [np.sin(x * np.cos(a) + y * np.sin(a)) for a in np.pi * np.arange(8) / 8]
+    assert orientation_entropy(np.stack(gratings)) == pytest.approx(log2(8), abs=0.01)
+    upright = np.stack([np.sin(x)] * 8)
+    assert orientation_entropy(upright) == 0
+    noise = np.random.default_rng(0).normal(size=(24, 14, 14))
+    assert orientation_entropy(upright + 0.02 * noise[:8]) < 0.2
+    blob = np.exp(-(x**2 + y**2) / 4)
+    assert orientation_entropy(np.concatenate([np.stack([np.sin(x)] * 12), blob[None].repeat(12, 0)])) < 0.2
+    assert orientation_entropy(np.concatenate([np.stack([np.sin(x)] * 12), noise[:12]])) < 1

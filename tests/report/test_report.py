@@ -60,7 +60,7 @@ def test_markdown_has_the_same_content():
 def test_every_result_stands_beside_the_papers(tmp_path):
     recipe = recipes.select("table3", ["TIRBM combined"])[0]
     runs = [{"values": [57.5, 58.5], "data": "official", "device": "cpu", "seconds": {"learn": 90.0, "encode": 30.0}}]
-    results.save(recipe, runs, tmp_path, False)
+    results.save(recipe, {}, runs, tmp_path, False)
     save_png(mosaic(np.eye(3)[None]), tmp_path / "f.png")
     figure = {"figure": "figure4", "quick": True, "pictures": {"RBM": "f.png"}, "data": "stand-in", "source": "here"}
     results.write({**figure, "orientation entropy in bits": {"RBM": 2.5}}, tmp_path / "figure4-quick.json")
@@ -78,7 +78,7 @@ def test_every_result_stands_beside_the_papers(tmp_path):
 
 def test_the_demo_compares_and_draws(tmp_path, monkeypatch):
     monkeypatch.setattr(demo, "EPOCHS", 2)
-    monkeypatch.setattr(demo, "PATCHES", 500)
+    monkeypatch.setattr(demo, "PATCHES", 1000)
     said = []
     table, path = demo.demo(tmp_path / "demo", "cpu", said.append)
     assert table.head == ("labels", "pixels", "RBM", "TIRBM")

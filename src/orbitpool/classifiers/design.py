@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 CHUNK = 2**22  # values that are squared or converted at a time
-RIDGE = 0.01  # added to the variance of a feature before it is divided by
+RIDGE = 1e-3  # of the mean variance, added to that of each feature before it is divided by
 
 
 class Design:
@@ -32,7 +32,7 @@ class Design:
         """The design of X for each row of (B, N) weights: standardised by its weighted mean and variance, or as is."""
         mean, variance = (statistic[:, None] for statistic in moments(X, weights))
         if standardize:
-            shift, scale = mean, (variance + RIDGE).rsqrt()
+            shift, scale = mean, (variance + RIDGE * variance.mean(-1, keepdim=True)).clamp_min(1e-12).rsqrt()
             squares = variance * scale.square()
         else:
             shift, scale = torch.zeros_like(mean), torch.ones_like(mean)

@@ -26,7 +26,8 @@ class LinearSVM(LinearClassifier):
     cv : int, scikit-learn splitter or iterable of (train, test) rows
         Folds to choose C by; an int means stratified ones, shuffled if there is a `random_state`.
     standardize : bool
-        Work on (x - mean) / sqrt(variance + 0.01) of each feature; `coef_` and `intercept_` are for x as it is.
+        Work on (x - mean) / sqrt(variance + 0.001 m) of each feature, where m is the mean variance of all; `coef_` and
+        `intercept_` are for x as it is.
     tol : float
         Stop when each gradient's norm is below this share of that at zero, and the last full step was to
         gain less than this share of the objective.

@@ -6,7 +6,7 @@ used half-written. Every data set says what it is: official, rebuilt by the publ
 
 from orbitpool.datasets.dataset import Dataset, Provenance
 from orbitpool.datasets.objects import cifar10, stl10, write_stl10_32
-from orbitpool.datasets.photographs import ImageFolder, image_folder, natural_images
+from orbitpool.datasets.photographs import ImageFolder, image_folder, natural_images, sample_photographs
 from orbitpool.datasets.store import DataCorrupt, DataMissing, data_dir
 from orbitpool.datasets.variations import VARIATIONS, make_variation
 from orbitpool.datasets.written import mnist, mnist_variation, turned_digits
@@ -25,6 +25,7 @@ __all__ = [
     "mnist",
     "mnist_variation",
     "natural_images",
+    "sample_photographs",
     "stl10",
     "turned_digits",
     "write_stl10_32",

@@ -54,10 +54,14 @@ def natural_images(folder: Folder | None = None, most: int = 50) -> tuple[list[N
         paths = _spread(paths, most)
         images = [_scaled(_read_image(p, grey=True)) for p in paths]
         return images, "stand-in", f"{len(paths)} grey photographs in {paths[0].parent}"
+    return sample_photographs()[:most], "stand-in", "the photographs that come with scikit-learn, in grey"
+
+
+def sample_photographs() -> list[NDArray[np.float32]]:
+    """The two photographs that come with scikit-learn, in grey, (427, 640) in [0, 1] each."""
     from sklearn.datasets import load_sample_images
 
-    samples = [_scaled(image.mean(-1)) for image in load_sample_images().images[:most]]
-    return samples, "stand-in", "the photographs that come with scikit-learn, in grey"
+    return [_scaled(image.mean(-1)) for image in load_sample_images().images]
 
 
 def image_folder(path: Folder, grey: bool = False, strict: bool = False) -> ImageFolder:

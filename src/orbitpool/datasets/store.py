@@ -6,6 +6,7 @@ import os
 import shutil
 import tarfile
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import shorten
@@ -129,6 +130,8 @@ def _fetch(collection: str, origin: Origin, home: Path) -> None:
         if tarfile.is_tarfile(archive):
             _unpack(Path(archive), origin.holds, room)
     except (ImportError, OSError) as reason:
+        with suppress(OSError):
+            room.rmdir()  # if nothing is in it
         raise DataMissing(_advice(collection, home, reason)) from reason
     except ValueError as reason:
         raise DataCorrupt(

@@ -96,7 +96,8 @@ def _official(name: str, home: Path) -> Dataset | None:
     train, valid, test = SIZES
     X, y = _read_amat(found[names[0]], train + valid)
     X_test, y_test = _read_amat(found[names[1]], test)
-    source = f"the MNIST variations of Larochelle et al. (2007), read from {found[names[0]].parent}"
+    place = found[names[0]].parent
+    source = f"the MNIST variations of Larochelle et al. (2007), read from {place} (no checksum is published)"
     return Dataset(name, "official", source, X[:train], y[:train], X_test, y_test, X[train:], y[train:])
 
 

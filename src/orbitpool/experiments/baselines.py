@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from typing import Any, ClassVar, Self
 
 import torch
@@ -24,6 +25,8 @@ class Baseline(BaseEstimator):  # type: ignore[misc]
     def fit(self, X: Tensor) -> Self:
         """Learn filters from inputs (N, D)."""
         X = X.to(choose_device(self.device, X))
+        if len(X) < self.n_components:
+            raise ValueError(f"{len(X)} inputs are too few for n_components={self.n_components}; give as many or more")
         generator = torch.Generator().manual_seed(self.random_state or 0)
         start = X[torch.randperm(len(X), generator=generator)[: self.n_components].to(X.device)]
         self.components_ = self._learn(X, start)
@@ -31,8 +34,9 @@ class Baseline(BaseEstimator):  # type: ignore[misc]
 
     def encoder(self, device: str | torch.device = "cpu", dtype: torch.dtype = torch.float32) -> Self:
         """The same with its filters there."""
-        self.components_ = self.components_.to(device, dtype)
-        return self
+        there = copy(self)
+        there.components_ = self.components_.to(device, dtype)
+        return there
 
     def folded(self, P: Tensor) -> Callable[[Tensor], Tensor]:
         """The features of P v as a function of v."""

@@ -13,7 +13,7 @@ import torch
 from orbitpool import datasets, transforms
 from orbitpool.experiments import results
 from orbitpool.experiments.recipes import select
-from orbitpool.experiments.runner import load_data, make_features
+from orbitpool.experiments.runner import fit, load_data, make_features
 from orbitpool.images import random_patches
 from orbitpool.images.pictures import Bytes, mosaic, orientation_entropy, save_png
 from orbitpool.images.whitening import whitening
@@ -31,6 +31,7 @@ POSES: dict[str, TransformSet | None] = {  # of Figure 4: nine shifts of 1 pixel
     "rotation": transforms.rotations(14, count=5, step=pi / 8),
     "scaling": transforms.scalings(14, 12, 2),
 }
+EPOCHS = 25
 NATURAL = {  # whitening of 0.1 and filters that are seldom on: the edges of a small RBM are blobs otherwise
     "n_components": 24,
     "visible": "gaussian",
@@ -55,7 +56,8 @@ def draw(
     name, files = f"{figure}{'-quick' if quick else ''}", {}
     for title, picture in pictures.items():
         files[title] = save_png(picture, folder / f"{name}-{title.lower().replace(' ', '-')}.png").name
-    return results.write({"figure": figure, "quick": quick, "pictures": files, **beside}, folder / f"{name}.json")
+    result = {"figure": figure, "quick": quick, "pictures": files, **beside, "versions": results.versions()}
+    return results.write(result, folder / f"{name}.json")
 
 
 def figure3(quick: bool, data_dir: Path | None, device: str, tell: Tell) -> Drawn:
@@ -70,7 +72,8 @@ def figure3(quick: bool, data_dir: Path | None, device: str, tell: Tell) -> Draw
         recipe = recipe.quick() if quick else recipe
         tell(f"filters of the {recipe.method}")
         data = load_data(recipe, 0, quick, data_dir)
-        learner = make_features(recipe, 0, choose_device(device, None)).fit(data.X_train)
+        learner = make_features(recipe, 0, choose_device(device, None))
+        fit(learner, data.X_train)
         pictures[f"filters of the {recipe.method}"] = mosaic(learner.components_[:100].reshape(-1, 28, 28))
     return pictures, {"sources": sources}
 
@@ -82,7 +85,7 @@ def figure4(quick: bool, data_dir: Path | None, device: str, tell: Tell) -> Draw
     pictures, entropy = {}, {}
     for name, poses in POSES.items():
         tell(f"filters of natural images: {name}")
-        filters = natural_filters(X, poses, 25, device)
+        filters = natural_filters(X, poses, EPOCHS, device)
         pictures[name], entropy[name] = mosaic(filters, columns=6, zoom=4), orientation_entropy(filters)
     return pictures, {"orientation entropy in bits": entropy, "data": provenance, "source": source}
 
@@ -103,7 +106,9 @@ def natural_patches(photographs: list[Any], count: int) -> torch.Tensor:
 
 def natural_filters(X: torch.Tensor, poses: TransformSet | None, n_iter: int, device: str, seed: int = 0) -> Any:
     """24 filters, (24, h, w)."""
-    model = TIRBM(transforms=poses, n_iter=n_iter, random_state=seed, device=device, **NATURAL).fit(X)  # type: ignore[arg-type]
+    place = str(choose_device(device, None))
+    model = TIRBM(transforms=poses, n_iter=n_iter, random_state=seed, device=place, **NATURAL)  # type: ignore[arg-type]
+    fit(model, X)
     side = round(model.components_.shape[1] ** 0.5)
     return model.components_.reshape(-1, side, side)
 

@@ -28,7 +28,8 @@ class Recipe:
     transforms: Spec | None = None
     conv: Mapping[str, Any] | None = None  # arguments of ConvFeatures; None for whole images
     classifier: Mapping[str, Any] = field(default_factory=dict)
-    repeats: int = 5  # seeds, or folds where the data has them
+    repeats: int = 5  # seeds
+    folds: bool = False  # whether the data has published folds, over which a single seed is repeated
     paper_std: float | None = None
 
     @property
@@ -125,10 +126,9 @@ _RBM = {  # authors' published code
 _OMP = {"alpha": 0.25, "n_iter": 15, "batch_size": 2000}
 _LEARNERS: dict[str, dict[str, Any]] = {"TIRBM": _RBM, "TIOMP": _OMP, "KMeans": {}, "SparseCoding": {}}
 _CONV = {"n_patches": 400_000, "grid": 2}
-_SVM = {"class": "LinearSVM", "C": (0.0003, 0.001, 0.003, 0.01), "cv": 5, "standardize": True}
 
 
-def _objects(table: str, dataset: str, rows: Any, repeats: int) -> list[Recipe]:
+def _objects(table: str, dataset: str, rows: Any, repeats: int, folds: bool, C: tuple[float, ...]) -> list[Recipe]:
     return [
         Recipe(
             table,
@@ -141,8 +141,9 @@ def _objects(table: str, dataset: str, rows: Any, repeats: int) -> list[Recipe]:
             parameters={**_LEARNERS[learner], "n_components": K},
             transforms=transforms,
             conv=_CONV if transforms else {**_CONV, "patch_size": 6},
-            classifier=_SVM,
+            classifier={"class": "LinearSVM", "C": C, "cv": 5, "standardize": True},
             repeats=repeats,
+            folds=folds,
             paper_std=std,
         )
         for row, method, learner, K, transforms, paper, std in rows
@@ -169,9 +170,11 @@ TABLES: dict[str, list[Recipe]] = {
             ("TIOMP combined 4000", "TIOMP-1/T (combined, K=4,000)", "TIOMP", 4000, COMBINED, 82.2, None),
             ("OMP", "OMP-1/T (K=1,600)", "TIOMP", 1600, None, 79.4, None),
             ("OMP 6000", "OMP-1/T (K=6,000)", "TIOMP", 6000, None, 81.5, None),
-            ("VQ 4000", "VQ: k-means, triangle (K=4,000)", "KMeans", 4000, None, 79.6, None),
+            ("VQ 4000", "k-means, triangle (K=4,000)", "KMeans", 4000, None, 79.6, None),
         ),
-        3,
+        repeats=3,
+        folds=False,
+        C=(0.0001, 0.0003, 0.001, 0.003, 0.01),
     )
     + _others(
         "table2",
@@ -190,10 +193,12 @@ TABLES: dict[str, list[Recipe]] = {
             ("TIRBM rotation", "sparse TIRBM (rotation only)", "TIRBM", 1600, PATCH_TURNS, 57.0, 0.7),
             ("TIRBM translation", "sparse TIRBM (translation only)", "TIRBM", 1600, PATCH_SHIFTS, 57.8, 0.5),
             ("TIRBM combined", "sparse TIRBM (combined)", "TIRBM", 1600, COMBINED, 58.7, 0.5),
-            ("VQ", "VQ: OMP-1/T", "TIOMP", 1600, None, 54.9, 0.4),  # gain-shape vector quantization
+            ("VQ", "OMP-1/T", "TIOMP", 1600, None, 54.9, 0.4),  # gain-shape vector quantization
             ("SC", "sparse coding", "SparseCoding", 1600, None, 59.0, 0.8),
         ),
-        10,
+        repeats=1,
+        folds=True,
+        C=(0.0003, 0.001, 0.003, 0.01, 0.03, 0.1),
     )
     + _others(
         "table3",
@@ -203,18 +208,19 @@ TABLES: dict[str, list[Recipe]] = {
 
 
 def select(table: str, rows: list[str] | None = None) -> list[Recipe]:
-    """The rows of a table whose names begin with one of the given ones; all that can be run if none are given."""
+    """The rows of a table that are called so, or whose first word is; all that can be run if no names are given."""
     if table not in TABLES:
         raise ValueError(f"there is no {table!r}; choose one of {', '.join(TABLES)}, figure3, figure4")
     runnable = [recipe for recipe in TABLES[table] if recipe.learner]
-    chosen = [r for r in runnable if rows is None or any(_matches(r.row, name) for name in rows)]
-    for name in rows or []:
-        if not any(_matches(recipe.row, name) for recipe in runnable):
+    named = {name: _called(name, runnable) for name in rows or ()}
+    for name, found in named.items():
+        if not found:
             names = ", ".join(recipe.row for recipe in runnable)
             raise ValueError(f"{table} has no row {name!r} that can be run; choose from: {names}")
-    return chosen
+    return runnable if rows is None else [r for r in runnable if any(r in found for found in named.values())]
 
 
-def _matches(row: str, name: str) -> bool:
-    """Whether a row is called so, as a whole or by its first word."""
-    return name.lower() in (row.lower(), row.lower().split(" ")[0])
+def _called(name: str, recipes: list[Recipe]) -> list[Recipe]:
+    """The row of that name, or else the rows whose first word it is."""
+    exact = [recipe for recipe in recipes if recipe.row.lower() == name.lower()]
+    return exact or [recipe for recipe in recipes if recipe.row.lower().split(" ")[0] == name.lower()]

@@ -1,4 +1,4 @@
-"""Results as files: one JSON a row, added to run by run, so that an interrupted reproduction goes on."""
+"""Results as files: one JSON a row or figure, added to run by run, so that an interrupted reproduction goes on."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ from typing import Any
 from orbitpool.experiments.recipes import Recipe
 from orbitpool.wholefile import whole
 
-
-def settings(recipe: Recipe, quick: bool) -> dict[str, Any]:
-    """What a result depends on, as JSON has it."""
-    plain: dict[str, Any] = json.loads(json.dumps({**asdict(recipe), "quick": quick}))
-    del plain["repeats"]
-    return plain
+WEAKEST_LAST = ("official", "rebuilt", "stand-in")
+Fields = dict[str, Any]  # name: type
+ROW: Fields = {"table": str, "row": str, "quick": bool, "runs": list, "values": list, "mean": float, "settings": dict}
+RUN: Fields = {"values": list, "seconds": dict, "data": str, "device": str}
+FIGURE: Fields = {"figure": str, "quick": bool, "pictures": dict}
 
 
 def path_of(recipe: Recipe, folder: Path, quick: bool) -> Path:
@@ -31,11 +30,18 @@ def load(path: Path) -> dict[str, Any] | None:
         return None
     try:
         result: dict[str, Any] = json.loads(path.read_text())
-        for name in ("figure", "pictures", "quick") if "figure" in result else ("table", "row", "quick", "runs"):
-            result[name]
+        _check(result, FIGURE if "figure" in result else ROW)
+        for run in result.get("runs", []):
+            _check(run, RUN)
     except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError) as error:
         raise ValueError(f"{path} is not a result of orbitpool: {error!r}; move it away") from error
     return result
+
+
+def _check(part: dict[str, Any], fields: Fields) -> None:
+    for name, kind in fields.items():
+        if not isinstance(part[name], kind):
+            raise TypeError(f"{name} is {part[name]!r}")
 
 
 def load_all(folder: Path) -> list[dict[str, Any]]:
@@ -43,13 +49,20 @@ def load_all(folder: Path) -> list[dict[str, Any]]:
     return [result for path in sorted(folder.glob("*.json")) if (result := load(path))]
 
 
-def runs(recipe: Recipe, folder: Path, quick: bool) -> list[dict[str, Any]]:
-    """The runs of a row that a folder holds, made with the same settings."""
-    before = load(path_of(recipe, folder, quick))
-    return before["runs"] if before and before["settings"] == settings(recipe, quick) else []
+def described(recipe: Recipe) -> dict[str, Any]:
+    """A recipe as JSON has it, without what does not change a result."""
+    plain: dict[str, Any] = json.loads(json.dumps(asdict(recipe)))
+    return {name: value for name, value in plain.items() if name not in ("method", "paper", "paper_std", "repeats")}
 
 
-def save(recipe: Recipe, runs: list[dict[str, Any]], folder: Path, quick: bool) -> dict[str, Any]:
+def is_current(result: dict[str, Any], recipe: Recipe) -> bool:
+    """Whether a result was made by the recipe as it is now."""
+    return bool(result.get("recipe") == described(recipe.quick() if result["quick"] else recipe))
+
+
+def save(
+    recipe: Recipe, settings: dict[str, Any], runs: list[dict[str, Any]], folder: Path, quick: bool
+) -> dict[str, Any]:
     """Write the runs of a row, whole or not at all; the result."""
     values = [value for run in runs for value in run["values"]]
     result = {
@@ -62,17 +75,17 @@ def save(recipe: Recipe, runs: list[dict[str, Any]], folder: Path, quick: bool) 
         "std": statistics.stdev(values) if len(values) > 1 else None,
         "paper": recipe.paper,
         "paper_std": recipe.paper_std,
-        "data": runs[0]["data"],
+        "data": max((run["data"] for run in runs), key=WEAKEST_LAST.index),
         "quick": quick,
         "runs": runs,
-        "settings": settings(recipe, quick),
+        "settings": settings,
+        "recipe": described(recipe),
     }
     return write(result, path_of(recipe, folder, quick))
 
 
 def write(result: dict[str, Any], path: Path) -> dict[str, Any]:
-    """Write a result and what computed it, whole or not at all; the result."""
-    result = {**result, "versions": versions()}
+    """Write a result, whole or not at all; the result."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with whole(path) as file:
         file.write((json.dumps(result, indent=1) + "\n").encode())
@@ -80,7 +93,8 @@ def write(result: dict[str, Any], path: Path) -> dict[str, Any]:
 
 
 def versions() -> dict[str, str]:
-    """What computed a result."""
+    """What computes a result."""
+    import numpy
     import sklearn
     import torch
 
@@ -89,6 +103,7 @@ def versions() -> dict[str, str]:
     return {
         "orbitpool": orbitpool.__version__,
         "torch": torch.__version__,
+        "numpy": numpy.__version__,
         "scikit-learn": sklearn.__version__,
         "python": platform.python_version(),
     }
@@ -96,5 +111,5 @@ def versions() -> dict[str, str]:
 
 def summary(result: dict[str, Any]) -> str:
     """A result in a few words: mean, spread, how many values, and what the data is."""
-    spread = "" if result["std"] is None else f" ± {result['std']:.2f}"
-    return f"{result['mean']:.2f}{spread} % ({len(result['values'])} values, {result['data']} data)"
+    spread, count = "" if result["std"] is None else f" ± {result['std']:.2f}", len(result["values"])
+    return f"{result['mean']:.2f}{spread} % ({count} value{'s' * (count > 1)}, {result['data']} data)"

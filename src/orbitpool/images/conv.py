@@ -18,7 +18,7 @@ from orbitpool.kernels import choose_device
 from orbitpool.learners import Learner
 from orbitpool.learners.checks import at_least, whole
 
-PATCH_BYTES = 32 * 2**20  # patches that are encoded at a time
+BUDGET = 128 * 2**20  # bytes of patches, or of their features, at a time
 
 
 class ConvFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -94,6 +94,7 @@ class ConvFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         """
         self._check()
         images = as_images(X)
+        self._check_grid(images.shape[1], images.shape[2])
         device = choose_device(self.device, X)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         chosen = random_patches(images, self.n_patches, self._patch, torch.Generator().manual_seed(seed))
@@ -119,25 +120,42 @@ class ConvFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
                 f"images have {images.shape[3]} channels, but filters were learned from {self.image_shape_[2]}; "
                 "give images of the same kind"
             )
-        check_fits(self._patch, (images.shape[1], images.shape[2]))
         self._check_grid(images.shape[1], images.shape[2])
         device = choose_device(self.device, X)
+        home = X.device if isinstance(X, Tensor) else torch.device("cpu")
         encode = self._encoder(device, torch.float64 if images.dtype == torch.float64 else torch.float32)
-        features = torch.cat([encode(part) for part in torch.split(images, self._images_at_a_time(images))])
-        return features.to(X.device) if isinstance(X, Tensor) else features.cpu().numpy()
+        parts = torch.split(images, max(1, self._places_at_a_time // prod(self._places(images))))
+        features = torch.cat([self._pooled(encode, part, device).to(home) for part in parts])
+        return features if isinstance(X, Tensor) else features.numpy()
 
     def _encoder(self, device: torch.device, dtype: torch.dtype) -> Callable[[Tensor], Tensor]:
         mean, P = (torch.from_numpy(a).to(device, dtype) for a in (self.mean_, self.whitening_))
         folded = self.learner_.encoder(device, dtype).folded(P)
 
         def encode(images: Tensor) -> Tensor:
-            patches = dense_patches(as_floats(images, device), self._patch, self.stride)
+            patches = dense_patches(images, self._patch, self.stride)
             n, rows, columns = patches.shape[:3]
             normal = self._normalize(patches.reshape(n * rows * columns, -1)).sub_(mean)
             _check_finite(normal)
-            return _pool(folded(normal).view(n, rows, columns, -1), self.grid)
+            features: Tensor = folded(normal).view(n, rows, columns, -1)
+            return features
 
         return encode
+
+    def _pooled(self, encode: Callable[[Tensor], Tensor], images: Tensor, device: torch.device) -> Tensor:
+        """Means over the cells of the grid, (N, grid * grid * F), some rows of patches at a time."""
+        floats, (rows, columns) = as_floats(images, device), self._places(images)
+        few = max(1, self._places_at_a_time // (len(images) * columns))
+        bands = []
+        for band in torch.arange(rows).tensor_split(self.grid):  # the first bands are the larger
+            sums: Any = 0
+            for some in torch.split(band, few):
+                top, bottom = int(some[0]) * self.stride, int(some[-1]) * self.stride + self._patch[0]
+                z = encode(floats[:, top:bottom])
+                sums = sums + torch.stack([cell.sum((1, 2)) for cell in torch.tensor_split(z, self.grid, 2)], 1)
+            sizes = [len(cell) for cell in torch.arange(columns).tensor_split(self.grid)]
+            bands.append(sums / (len(band) * sums.new_tensor(sizes)[:, None]))
+        return torch.stack(bands, 1).flatten(1)
 
     @property
     def _patch(self) -> tuple[int, int]:
@@ -162,6 +180,7 @@ class ConvFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             raise ValueError(f"{transforms!r} is not for images; give transformations of (rows, columns)")
 
     def _check_grid(self, height: int, width: int) -> None:
+        check_fits(self._patch, (height, width))
         places = [(side - size) // self.stride + 1 for side, size in zip((height, width), self._patch, strict=True)]
         if min(places) < self.grid:
             raise ValueError(
@@ -177,21 +196,19 @@ class ConvFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             return torch.zeros_like(patches[0]), torch.eye(patches.shape[1], dtype=patches.dtype, device=patches.device)
         return whitening(patches, self.whiten)
 
-    def _images_at_a_time(self, images: Tensor) -> int:
-        rows, columns = (
-            (side - size) // self.stride + 1 for side, size in zip(images.shape[1:3], self._patch, strict=True)
-        )
-        return max(1, PATCH_BYTES // (4 * rows * columns * prod(self._patch) * images.shape[3]))
+    def _places(self, images: Tensor) -> tuple[int, int]:
+        """Rows and columns of patches in an image."""
+        height, width = images.shape[1:3]
+        return (height - self._patch[0]) // self.stride + 1, (width - self._patch[1]) // self.stride + 1
+
+    @property
+    def _places_at_a_time(self) -> int:
+        """Patches whose pixels and whose features fit into the budget."""
+        return BUDGET // (4 * max(len(self.mean_), int(self.learner_._n_features_out)))
 
     @property
     def _n_features_out(self) -> int:
         return self.grid**2 * int(self.learner_._n_features_out)
-
-
-def _pool(z: Tensor, grid: int) -> Tensor:
-    """Means over the cells of a grid, (N, grid * grid * F), from (N, rows, columns, F); first cells are the larger."""
-    cells = [cell.mean((1, 2)) for band in torch.tensor_split(z, grid, 1) for cell in torch.tensor_split(band, grid, 2)]
-    return torch.cat(cells, 1)
 
 
 def _check_finite(x: Tensor) -> None:

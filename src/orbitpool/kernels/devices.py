@@ -14,8 +14,9 @@ def choose_device(wish: str | torch.device, X: Any) -> torch.device:
         try:
             return torch.empty(0, device=wish).device
         except (RuntimeError, AssertionError, TypeError) as error:
+            reason = str(error).splitlines()[0][:100]
             raise ValueError(
-                f"device is {wish!r}, which is not to be had here ({error}); choose 'auto' or 'cpu'"
+                f"device is {wish!r}, which is not to be had here ({reason}); choose 'auto' or 'cpu'"
             ) from error
     if isinstance(X, Tensor):
         return X.device

@@ -28,7 +28,7 @@ def _infer(
     DRAW: tl.constexpr,
     S_BLOCK: tl.constexpr,
     BLOCK: tl.constexpr,
-):  # type: ignore[no-untyped-def]
+):
     k, s = tl.program_id(0).to(tl.int64), tl.arange(0, S_BLOCK)
     b = tl.load(bias + k * S + s, mask=s < S, other=0.0)[:, None]
     for start in range(0, N, BLOCK):
@@ -61,7 +61,7 @@ def _tilt(
     PULL: tl.constexpr,
     S_BLOCK: tl.constexpr,
     BLOCK: tl.constexpr,
-):  # type: ignore[no-untyped-def]
+):
     k, s = tl.program_id(0).to(tl.int64), tl.arange(0, S_BLOCK)
     total = tl.zeros([S_BLOCK, BLOCK], tl.float32)
     for start in range(0, N, BLOCK):
@@ -77,7 +77,7 @@ def _tilt(
 
 
 @triton.jit
-def _descend(t, velocity, gradient, size, rate, momentum, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+def _descend(t, velocity, gradient, size, rate, momentum, BLOCK: tl.constexpr):
     i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     new = momentum * tl.load(velocity + i, mask=i < size) - rate * tl.load(gradient + i, mask=i < size)
     tl.store(velocity + i, new, mask=i < size)

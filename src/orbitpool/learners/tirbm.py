@@ -65,7 +65,7 @@ class TIRBM(SoftmaxLearner):
         Of the products in learning; sums and parameters keep the precision of the inputs. "auto" is bfloat16 for
         float32 on a GPU, else full. Features are always computed in full.
     checkpoint : path, optional
-        Keep the run in this file, every `checkpoint_every` updates and every epoch; `fit` goes on from it.
+        Keep the run in this file, every `checkpoint_every` updates and at the end; `fit` goes on from it.
     verbose : bool
         Show progress.
     device : str

@@ -136,7 +136,7 @@ def train(
     """Train until `n_iter` epochs are done, early stopping ends it, or the user does; the state reached.
 
     The order of the inputs depends on the seed and the epoch alone. `save` is called every `save_every` updates, at the
-    end of every epoch, and when the user interrupts.
+    end, and when the user interrupts.
     """
     watch, updates, now = Watch(model, state), Updates(model, state), state.at
     with _interruptible() as interrupted:
@@ -159,8 +159,8 @@ def train(
                 if progress:
                     progress.epoch(now)
             watch.look(state)
-            if save:
-                save(state)
+    if save:
+        save(state)
     if interrupted():
         warnings.warn("training was interrupted; the model is as after its last update", stacklevel=4)
     return state

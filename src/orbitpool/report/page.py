@@ -6,7 +6,7 @@ from base64 import b64encode
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from orbitpool.wholefile import whole
+from orbitpool.wholefile import check_writable, whole
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Page:
 
 def write(page: Page, folder: Path) -> Path:
     """Write index.html, index.md and the pictures into a folder, each whole or not at all; the path of index.html."""
-    folder.mkdir(parents=True, exist_ok=True)
+    check_writable(folder)
     for picture in (picture for section in page.sections for picture in section.pictures):
         with whole(folder / picture.name) as file:
             file.write(picture.png)

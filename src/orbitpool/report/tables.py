@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from orbitpool.experiments import results
-from orbitpool.experiments.recipes import TABLES, Recipe
+from orbitpool.experiments.recipes import QUICK, TABLES, Recipe
 from orbitpool.report.page import Page, Picture, Section, Table
 
 TITLES = {
@@ -16,7 +16,7 @@ TITLES = {
     "figure3": "Figure 3: the data sets, and filters on turned digits",
     "figure4": "Figure 4: filters on natural images",
 }
-HEAD = ("", "paper", "ours", "runs", "data", "minutes", "on")
+HEAD = ("", "paper", "ours", "values", "data", "minutes in all", "on")
 WORDS = (
     "Sohn & Lee, Learning Invariant Representations with Local Transformations (ICML 2012): its figures beside those "
     "that orbitpool measured. Means and standard deviations in percent, over seeds or over the published folds."
@@ -30,7 +30,7 @@ def report(folder: Path) -> Page:
         raise ValueError(f"{folder} holds no results; make some with: orbitpool reproduce table1 --results {folder}")
     rows = {(r["table"], r["row"], r["quick"]): r for r in found if "table" in r}
     sections = [
-        Section(title(table, quick), table=Table(HEAD, [_row(r, rows.get((table, r.row, quick))) for r in recipes]))
+        _section(recipes, quick, {r.row: rows.get((table, r.row, quick)) for r in recipes})
         for table, recipes in TABLES.items()
         for quick in (False, True)
         if any((table, r.row, quick) in rows for r in recipes)
@@ -44,6 +44,19 @@ def title(name: str, quick: bool) -> str:
     return TITLES.get(name, name) + (" (quick: in small)" if quick else "")
 
 
+def _section(recipes: list[Recipe], quick: bool, found: dict[str, dict[str, Any] | None]) -> Section:
+    name = recipes[0].table
+    table = Table(HEAD, [_row(recipe, found[recipe.row]) for recipe in recipes])
+    return Section(title(name, quick), _small(name) if quick else "", table)
+
+
+def _small(table: str) -> str:
+    """What --quick makes smaller."""
+    parameters, images = QUICK[table]["parameters"], QUICK[table]["images"]
+    sizes = " and ".join(f"{count:,} {part}" for part, count in images.items())
+    return f"All rows have {parameters['n_components']} filters and {parameters['n_iter']} epochs, on {sizes} images."
+
+
 def _row(recipe: Recipe, result: dict[str, Any] | None) -> tuple[str, ...]:
     paper = _spread(recipe.paper, recipe.paper_std)
     name = recipe.row if recipe.row == recipe.method else f"{recipe.row}: {recipe.method}"
@@ -52,6 +65,7 @@ def _row(recipe: Recipe, result: dict[str, Any] | None) -> tuple[str, ...]:
     seconds = sum(sum(run["seconds"].values()) for run in result["runs"])
     devices = ", ".join(sorted({run["device"] for run in result["runs"]}))
     ours, count = _spread(result["mean"], result["std"]), str(len(result["values"]))
+    ours += "" if results.is_current(result, recipe) else " (older recipe)"
     return name, paper, ours, count, result["data"], f"{seconds / 60:.1f}", devices
 
 
