@@ -25,6 +25,7 @@ class Encoder:
     two_sided: bool = False
     bias: Tensor | None = None  # (K, S)
     scale: Tensor | None = None  # (K, S), the factors g
+    alpha: float = 0.0  # threshold, where there is one
 
     def encode(self, v: Tensor) -> Tensor:
         """Features, (N, K) or (N, 2 K)."""
@@ -33,9 +34,13 @@ class Encoder:
 
     def folded(self, P: Tensor) -> Callable[[Tensor], Tensor]:
         """The features of P v as a function of v, (N, D) to (N, K) or (N, 2 K): P is folded into the filters once."""
-        posed = self.transforms.orbit(self.W)
-        templates = (posed if self.scale is None else posed * self.scale[..., None]) @ P
+        templates = self.templates(P)
         return lambda v: self.squash(reduce_templates(v, templates, self.bias, self.how, self.two_sided))
+
+    def templates(self, P: Tensor) -> Tensor:
+        """What P v is multiplied with in every pose, as something that v can be multiplied with, (K, S, D)."""
+        posed = self.transforms.orbit(self.W)
+        return (posed if self.scale is None else posed * self.scale[..., None]) @ P
 
 
 def probability(W: Tensor, transforms: TransformSet, bias: Tensor, two_sided: bool = False) -> Encoder:
@@ -47,4 +52,4 @@ def soft_threshold(
     W: Tensor, transforms: TransformSet, alpha: float, two_sided: bool = True, scale: Tensor | None = None
 ) -> Encoder:
     """max(max_s w_j' T_s v - alpha, 0). Section 5.3."""
-    return Encoder(W, transforms, "max", lambda peak: peak.sub_(alpha).clamp_(min=0), two_sided, scale=scale)
+    return Encoder(W, transforms, "max", lambda peak: peak.sub_(alpha).clamp_(min=0), two_sided, None, scale, alpha)

@@ -64,3 +64,19 @@ def test_a_step_is_momentum(size):
 def test_other_layouts_are_refused():
     with pytest.raises(ValueError, match="inputs must be last in memory"):
         fused.infer_(torch.zeros(4, 3, 2, device=DEVICE), torch.zeros(3, 2, device=DEVICE), 4, None)
+
+
+@pytest.mark.parametrize(("n", "P", "D", "K", "S"), [(2, 20, 75, 37, 1), (1, 130, 27, 5, 7), (2, 9, 64, 70, 3)])
+@pytest.mark.parametrize(("how", "two_sided"), [("max", True), ("logsumexp", True), ("logsumexp", False)])
+def test_dense_encoding_is_encoding_then_adding_up(n, P, D, K, S, how, two_sided):
+    dense = pytest.importorskip("orbitpool.kernels.dense")
+    rng = torch.Generator().manual_seed(P)
+    x, t = torch.randn(n, P, D, generator=rng), torch.randn(K, S, D, generator=rng) / D**0.5
+    bias = None if how == "max" else torch.randn(K, S, generator=rng)
+    cell = torch.randint(-1, 3, (P,), generator=rng)
+    z = kernels.reduce_templates(x.flatten(0, 1), t, bias, how, two_sided).view(n, P, -1)
+    z = z.sub(0.25).clamp(min=0) if how == "max" else z.sigmoid()
+    expected = torch.stack([z[:, cell == c].sum(1) for c in range(3)], 1)
+    there = [None if a is None else a.to(DEVICE) for a in (x, t, bias, cell)]
+    got = dense.encode_cells(*there, 3, how, 0.25, two_sided, torch.float32)  # the interpreter has no bfloat16
+    assert_close(got.cpu(), expected, atol=2e-3 * P**0.5, rtol=1e-3)  # a GPU rounds factors to ten bits

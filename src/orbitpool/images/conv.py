@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import prod
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import torch
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
@@ -12,12 +12,15 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
+from orbitpool.encoders import Encoder
 from orbitpool.images.patches import as_floats, as_images, check_fits, dense_patches, random_patches
 from orbitpool.images.whitening import CONTRAST, FLOOR, normalize_contrast, whitening
 from orbitpool.kernels import choose_device
+from orbitpool.kernels.poses import fused
 from orbitpool.learners import Learner
-from orbitpool.learners.checks import at_least, whole
+from orbitpool.learners.checks import at_least, one_of, whole
 
+CellSums = Callable[[Tensor, Tensor], Tensor]  # (N, P, D) patches and their cells (P,) to (N, cells, F)
 BUDGET = 128 * 2**20  # bytes of patches, or of their features, at a time
 
 
@@ -44,6 +47,8 @@ class ConvFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         Added to a patch's variance before it is divided by its standard deviation; None leaves patches as they are.
     whiten : float or None
         Added to the eigenvalues of the covariance; None does not whiten.
+    precision : {"auto", "full"}
+        Of dense encoding. "auto" multiplies bfloat16 numbers on a GPU, whose features differ by some 1e-3; else full.
     device : str
         "auto" takes a tensor's own device, else a GPU if there is one.
     random_state : int, RandomState or None
@@ -67,6 +72,7 @@ class ConvFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         grid: int = 2,
         contrast: float | None = CONTRAST,
         whiten: float | None = FLOOR,
+        precision: Literal["auto", "full"] = "auto",
         device: str = "auto",
         random_state: Any = None,
     ) -> None:
@@ -77,6 +83,7 @@ class ConvFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self.grid = grid
         self.contrast = contrast
         self.whiten = whiten
+        self.precision = precision
         self.device = device
         self.random_state = random_state
 
@@ -123,39 +130,50 @@ class ConvFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self._check_grid(images.shape[1], images.shape[2])
         device = choose_device(self.device, X)
         home = X.device if isinstance(X, Tensor) else torch.device("cpu")
-        encode = self._encoder(device, torch.float64 if images.dtype == torch.float64 else torch.float32)
-        parts = torch.split(images, max(1, self._places_at_a_time // prod(self._places(images))))
-        features = torch.cat([self._pooled(encode, part, device).to(home) for part in parts])
+        encode, budget = self._encoder(device, torch.float64 if images.dtype == torch.float64 else torch.float32)
+        parts = torch.split(images, max(1, budget // prod(self._places(images))))
+        features = torch.cat([self._pooled(encode, budget, part, device).to(home) for part in parts])
         return features if isinstance(X, Tensor) else features.numpy()
 
-    def _encoder(self, device: torch.device, dtype: torch.dtype) -> Callable[[Tensor], Tensor]:
+    def _encoder(self, device: torch.device, dtype: torch.dtype) -> tuple[CellSums, int]:
+        """What turns normalised patches and their cells into sums of features, and how many patches it may be given."""
         mean, P = (torch.from_numpy(a).to(device, dtype) for a in (self.mean_, self.whitening_))
-        folded = self.learner_.encoder(device, dtype).folded(P)
+        encoder, cells = self.learner_.encoder(device, dtype), self.grid**2
+        if isinstance(encoder, Encoder) and self.precision == "auto" and fused(mean):
+            from orbitpool.kernels.dense import encode_cells
 
-        def encode(images: Tensor) -> Tensor:
-            patches = dense_patches(images, self._patch, self.stride)
-            n, rows, columns = patches.shape[:3]
-            normal = self._normalize(patches.reshape(n * rows * columns, -1)).sub_(mean)
-            _check_finite(normal)
-            features: Tensor = folded(normal).view(n, rows, columns, -1)
-            return features
+            t, how, sides = encoder.templates(P), encoder.how, encoder.two_sided
+            return (
+                lambda x, cell: encode_cells(x - mean, t, encoder.bias, cell, cells, how, encoder.alpha, sides)
+            ), 8 * BUDGET // (4 * len(mean))
+        folded, width = encoder.folded(P), int(self.learner_._n_features_out)
 
-        return encode
+        def sums(x: Tensor, cell: Tensor) -> Tensor:
+            z: Tensor = folded((x - mean).flatten(0, 1)).view(*x.shape[:2], -1)
+            return (torch.arange(cells)[:, None] == cell).to(device, dtype) @ z
 
-    def _pooled(self, encode: Callable[[Tensor], Tensor], images: Tensor, device: torch.device) -> Tensor:
+        return sums, BUDGET // (4 * max(len(mean), width))
+
+    def _pooled(self, encode: CellSums, budget: int, images: Tensor, device: torch.device) -> Tensor:
         """Means over the cells of the grid, (N, grid * grid * F), some rows of patches at a time."""
         floats, (rows, columns) = as_floats(images, device), self._places(images)
-        few = max(1, self._places_at_a_time // (len(images) * columns))
-        bands = []
-        for band in torch.arange(rows).tensor_split(self.grid):  # the first bands are the larger
-            sums: Any = 0
-            for some in torch.split(band, few):
-                top, bottom = int(some[0]) * self.stride, int(some[-1]) * self.stride + self._patch[0]
-                z = encode(floats[:, top:bottom])
-                sums = sums + torch.stack([cell.sum((1, 2)) for cell in torch.tensor_split(z, self.grid, 2)], 1)
-            sizes = [len(cell) for cell in torch.arange(columns).tensor_split(self.grid)]
-            bands.append(sums / (len(band) * sums.new_tensor(sizes)[:, None]))
-        return torch.stack(bands, 1).flatten(1)
+        _check_finite(floats)
+        across, down = self._cells(columns), self._cells(rows)
+        total: Any = 0
+        for some in torch.split(torch.arange(rows), max(1, budget // (len(images) * columns))):
+            top, bottom = int(some[0]) * self.stride, int(some[-1]) * self.stride + self._patch[0]
+            patches = dense_patches(floats[:, top:bottom], self._patch, self.stride)
+            x = self._normalize(patches.reshape(len(images) * len(some) * columns, -1))
+            cell = (down[some][:, None] * self.grid + across).flatten()
+            total = total + encode(x.view(len(images), len(some) * columns, -1), cell)
+        sizes = torch.outer(torch.bincount(down), torch.bincount(across)).flatten()
+        means: Tensor = total / sizes.to(total)[:, None]
+        return means.flatten(1)
+
+    def _cells(self, places: int) -> Tensor:
+        """The cell along one side that each place belongs to, (places,); the first cells are the larger."""
+        sizes = [len(part) for part in torch.arange(places).tensor_split(self.grid)]
+        return torch.repeat_interleave(torch.arange(self.grid), torch.tensor(sizes))
 
     @property
     def _patch(self) -> tuple[int, int]:
@@ -170,6 +188,7 @@ class ConvFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             raise ValueError(f"learner is {self.learner!r}; give a TIRBM, TIAutoencoder or TIOMP")
         for name in ("n_patches", "stride", "grid"):
             whole(name, getattr(self, name))
+        one_of("precision", self.precision, ("auto", "full"))
         for name in ("contrast", "whiten"):
             if getattr(self, name) is not None:
                 at_least(name, getattr(self, name), 0)
@@ -200,11 +219,6 @@ class ConvFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         """Rows and columns of patches in an image."""
         height, width = images.shape[1:3]
         return (height - self._patch[0]) // self.stride + 1, (width - self._patch[1]) // self.stride + 1
-
-    @property
-    def _places_at_a_time(self) -> int:
-        """Patches whose pixels and whose features fit into the budget."""
-        return BUDGET // (4 * max(len(self.mean_), int(self.learner_._n_features_out)))
 
     @property
     def _n_features_out(self) -> int:

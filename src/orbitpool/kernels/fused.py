@@ -1,8 +1,8 @@
 """Triton kernels for GPUs: the softmax over poses with an off state, drawing from it, and a step of descent.
 
 `orbit` and `kernels.poses` are the definition; here every number is read once and written once. Logits and what is made
-of them lie in memory as (K, S, N), and one warp goes through the inputs of one filter, so that it holds all poses of an
-input and sums come out in the same order every time.
+of them lie in memory as (K, S, N). A warp holds all poses of its inputs, and one program makes the sums over inputs, in
+the same order every time.
 """
 
 from __future__ import annotations
@@ -30,23 +30,22 @@ def _infer(
     BLOCK: tl.constexpr,
 ):
     k, s = tl.program_id(0).to(tl.int64), tl.arange(0, S_BLOCK)
-    b = tl.load(bias + k * S + s, mask=s < S, other=0.0)[:, None]
-    for start in range(0, N, BLOCK):
-        i = start + tl.arange(0, BLOCK)
-        at, inside = (k * S + s[:, None]) * N + i[None, :], (s[:, None] < S) & (i[None, :] < N)
-        x = tl.load(a + at, mask=inside, other=float("-inf")).to(tl.float32) + b
-        peak = tl.maximum(tl.max(x, 0), 0.0)
-        weights = tl.exp(x - peak[None, :])
-        on = tl.sum(weights, 0)
-        share = tl.where(i < n, 1.0, 0.0) / (on + tl.exp(-peak))  # nothing is on in the padding
-        p = weights * share[None, :]
-        tl.store(a + at, p.to(a.dtype.element_ty), mask=inside)
-        tl.store(z + k * N + i, on * share, mask=i < N)
-        if DRAW:
-            u = tl.load(uniform + k * N + i, mask=i < N, other=1.0)
-            pose = tl.sum(((u[None, :] >= tl.cumsum(p, 0)) & (s[:, None] < S)).to(tl.int32), 0)  # S where off
-            one = (s[:, None] == pose[None, :]) & (i[None, :] < n)
-            tl.store(h + at, one.to(h.dtype.element_ty), mask=inside)
+    i = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    at, inside = (k * S + s[:, None]) * N + i[None, :], (s[:, None] < S) & (i[None, :] < N)
+    x = tl.load(a + at, mask=inside, other=float("-inf")).to(tl.float32)
+    x += tl.load(bias + k * S + s, mask=s < S, other=0.0)[:, None]
+    peak = tl.maximum(tl.max(x, 0), 0.0)
+    weights = tl.exp(x - peak[None, :])
+    on = tl.sum(weights, 0)
+    share = tl.where(i < n, 1.0, 0.0) / (on + tl.exp(-peak))  # nothing is on in the padding
+    p = weights * share[None, :]
+    tl.store(a + at, p.to(a.dtype.element_ty), mask=inside)
+    tl.store(z + k * N + i, on * share, mask=i < N)
+    if DRAW:
+        u = tl.load(uniform + k * N + i, mask=i < N, other=1.0)
+        pose = tl.sum(((u[None, :] >= tl.cumsum(p, 0)) & (s[:, None] < S)).to(tl.int32), 0)  # S where off
+        one = (s[:, None] == pose[None, :]) & (i[None, :] < n)
+        tl.store(h + at, one.to(h.dtype.element_ty), mask=inside)
 
 
 @triton.jit
@@ -91,7 +90,8 @@ def infer_(a: Tensor, bias: Tensor, n: int, generator: torch.Generator | None) -
     drawn = None if generator is None else torch.empty_like(a)
     uniform = z if generator is None else torch.rand(K, N, generator=generator, device=a.device)
     options = {"DRAW": drawn is not None, "S_BLOCK": triton.next_power_of_2(S), "BLOCK": _block(S)}
-    _infer[(K,)](a, bias.contiguous(), uniform, z, a if drawn is None else drawn, n, N, S, num_warps=1, **options)
+    grid = (K, triton.cdiv(N, _block(S)))
+    _infer[grid](a, bias.contiguous(), uniform, z, a if drawn is None else drawn, n, N, S, num_warps=1, **options)
     return a, z.T, drawn
 
 
@@ -99,8 +99,8 @@ def tilt_(p: Tensor, z: Tensor, pull: Tensor | None, n: int) -> Tensor:
     """`poses.tilt_`."""
     N, K, S = _shape(p)
     mean = torch.empty(K, S, device=p.device)
-    options = {"PULL": pull is not None, "S_BLOCK": triton.next_power_of_2(S), "BLOCK": _block(S)}
-    _tilt[(K,)](p, z.T, mean if pull is None else pull.contiguous(), mean, n, N, S, num_warps=1, **options)
+    options = {"PULL": pull is not None, "S_BLOCK": triton.next_power_of_2(S), "BLOCK": 4 * _block(S)}
+    _tilt[(K,)](p, z.T, mean if pull is None else pull.contiguous(), mean, n, N, S, num_warps=4, **options)
     return mean
 
 

@@ -1,0 +1,125 @@
+"""Dense encoding on a GPU: products with all templates, reduced over poses and averaged over cells, in one kernel.
+
+`Encoder.folded` followed by a mean over each cell is the definition. Products are of bfloat16 numbers with float32
+sums; responses are never written to memory.
+"""
+
+from __future__ import annotations
+
+from math import e, log2
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+ROWS = 64  # patches at a time; those of an image are filled up to a multiple of it
+FILTERS = 64  # filters at a time
+
+
+@triton.jit
+def _encode(
+    x,
+    t,
+    bias,
+    cell,
+    out,
+    P: tl.constexpr,
+    K: tl.constexpr,
+    S: tl.constexpr,
+    D: tl.constexpr,
+    HIGH: tl.constexpr,
+    LOW: tl.constexpr,
+    MAX: tl.constexpr,
+    SIDES: tl.constexpr,
+    ALPHA: tl.constexpr,
+    CELLS: tl.constexpr,
+    CELL_BLOCK: tl.constexpr,
+    ROWS: tl.constexpr,
+    FILTERS: tl.constexpr,
+):
+    k, image = tl.program_id(0) * FILTERS + tl.arange(0, FILTERS), tl.program_id(1).to(tl.int64)
+    high, low, c = tl.arange(0, HIGH), HIGH + tl.arange(0, LOW), tl.arange(0, CELL_BLOCK)
+    plus = tl.zeros([CELL_BLOCK, FILTERS], tl.float32)
+    minus = tl.zeros([CELL_BLOCK, FILTERS], tl.float32)
+    for start in range(0, P, ROWS):
+        row = start + tl.arange(0, ROWS)
+        at = x + (image * P + row)[:, None] * D
+        v_high = tl.load(at + high[None, :], mask=(high < D)[None, :], other=0.0)
+        v_low = tl.load(at + low[None, :], mask=(low < D)[None, :], other=0.0)
+        on = tl.zeros([ROWS, FILTERS], tl.float32)  # responses of max(., 0) or sums of exponentials: both start at 0
+        off = tl.zeros([ROWS, FILTERS], tl.float32)
+        for s in range(S):
+            w = t + (s * K + k)[None, :] * D
+            r = tl.dot(v_high, tl.load(w + high[:, None], mask=(high < D)[:, None] & (k < K)[None, :], other=0.0))
+            r = tl.dot(v_low, tl.load(w + low[:, None], mask=(low < D)[:, None] & (k < K)[None, :], other=0.0), r)
+            if MAX:
+                on = tl.maximum(on, r)
+                off = tl.maximum(off, -r)
+            else:
+                b = tl.load(bias + k * S + s, mask=k < K, other=0.0)[None, :]
+                on += tl.exp2(b + r)
+                if SIDES == 2:
+                    off += tl.exp2(b - r)
+        if MAX:
+            on = tl.maximum(on - ALPHA, 0.0)
+            off = tl.maximum(off - ALPHA, 0.0)
+        else:
+            on = tl.where(on > 1e30, 1.0, on / (1 + on))  # also where the sum overflowed
+            off = tl.where(off > 1e30, 1.0, off / (1 + off))
+        member = (c[:, None] == tl.load(cell + row)[None, :]).to(tl.float32)
+        plus = tl.dot(member, on, plus, input_precision="tf32")
+        if SIDES == 2:
+            minus = tl.dot(member, off, minus, input_precision="tf32")
+    to = out + ((image * CELLS + c[:, None]) * SIDES * K) + k[None, :]
+    inside = (c[:, None] < CELLS) & (k[None, :] < K)
+    tl.store(to, plus, mask=inside)
+    if SIDES == 2:
+        tl.store(to + K, minus, mask=inside)
+
+
+def encode_cells(
+    x: Tensor,
+    templates: Tensor,
+    bias: Tensor | None,
+    cell: Tensor,
+    cells: int,
+    how: str,
+    alpha: float = 0.0,
+    two_sided: bool = False,
+    dtype: torch.dtype = torch.bfloat16,
+) -> Tensor:
+    """Features of patches summed over the cells of their image, (N, cells, K or 2 K).
+
+    Parameters
+    ----------
+    x : tensor (N, P, D)
+        Patches of each image.
+    templates : tensor (K, S, D)
+    bias : tensor (K, S), optional
+    cell : tensor (P,)
+        Which cell a patch belongs to, -1 for none.
+    cells : int
+    how : {"logsumexp", "max"}
+        Probabilities of any pose, or max(response - alpha, 0).
+    alpha : float
+    two_sided : bool
+    dtype : torch.dtype
+        Of the factors.
+    """
+    (n, P, D), (K, S, _) = x.shape, templates.shape
+    filled = -P % ROWS
+    x = torch.nn.functional.pad(x.to(dtype), (0, 0, 0, filled))
+    cell = torch.nn.functional.pad(cell.to(x.device, torch.int32), (0, filled), value=-1)
+    unit = 1.0 if how == "max" else log2(e)  # exponentials are powers of two
+    t = (unit * templates).permute(1, 0, 2).to(dtype).contiguous()
+    b = x.new_zeros(1, dtype=torch.float32) if bias is None else unit * bias.float().contiguous()
+    sides = 2 if two_sided else 1
+    out = torch.empty(n, cells, sides * K, device=x.device)
+    high = 1 << (D.bit_length() - 1)
+    low = max(16, triton.next_power_of_2(D - high))
+    options = {"HIGH": max(16, high), "LOW": low, "MAX": how == "max", "SIDES": sides, "ALPHA": alpha}
+    sizes = {"CELLS": cells, "CELL_BLOCK": max(16, triton.next_power_of_2(cells)), "ROWS": ROWS, "FILTERS": FILTERS}
+    grid = (triton.cdiv(K, FILTERS), n)
+    _encode[grid](x, t, b, cell, out, x.shape[1], K, S, D, **options, **sizes, num_warps=4, num_stages=3)
+    return out
