@@ -135,6 +135,8 @@ def test_the_time_left_is_judged_by_the_work_done():
     assert str(pace) == ", 5 min left"
     pace.add(20)
     assert str(pace) == ", 33 s left"
+    pace.start, pace.last = pace.start - 10, pace.last - 10  # what has begun since goes off
+    assert str(pace) == ", 23 s left"
 
 
 def test_pictures(tmp_path):

@@ -57,15 +57,18 @@ class Pace:
     work: float
     done: float = 0.0
     start: float = field(default_factory=perf_counter)
+    last: float = 0.0  # when something was done last
 
     def add(self, work: float) -> None:
         """So much more is done."""
         self.done += work
+        self.last = perf_counter()
 
     def __str__(self) -> str:
         if not self.done:
             return ""
-        seconds = (perf_counter() - self.start) * (self.work / self.done - 1)
+        whole = (self.last - self.start) * (self.work / self.done - 1)
+        seconds = max(0.0, whole - (perf_counter() - self.last))
         return f", {seconds / 60:.0f} min left" if seconds > 100 else f", {seconds:.0f} s left"
 
 
