@@ -8,6 +8,7 @@ from orbitpool.datasets.dataset import Dataset, Provenance
 from orbitpool.datasets.objects import cifar10, stl10, write_stl10_32
 from orbitpool.datasets.photographs import ImageFolder, image_folder, natural_images
 from orbitpool.datasets.store import DataCorrupt, DataMissing, data_dir
+from orbitpool.datasets.timit import Phones, timit
 from orbitpool.datasets.variations import VARIATIONS, make_variation
 from orbitpool.datasets.written import mnist, mnist_variation
 
@@ -17,6 +18,7 @@ __all__ = [
     "DataMissing",
     "Dataset",
     "ImageFolder",
+    "Phones",
     "Provenance",
     "cifar10",
     "data_dir",
@@ -26,5 +28,6 @@ __all__ = [
     "mnist_variation",
     "natural_images",
     "stl10",
+    "timit",
     "write_stl10_32",
 ]
