@@ -36,7 +36,13 @@ def small_mnist(tmp_path_factory):
 
 
 def test_every_row_of_the_paper_is_there():
-    assert {table: len(rows) for table, rows in recipes.TABLES.items()} == {"table1": 12, "table2": 14, "table3": 8}
+    assert {table: len(rows) for table, rows in recipes.TABLES.items()} == {
+        "table1": 12,
+        "table2": 14,
+        "table3": 8,
+        "table4": 5,
+        "table5": 7,
+    }
     keys = [recipe.key for rows in recipes.TABLES.values() for recipe in rows]
     assert len(set(keys)) == len(keys)
     assert [r.paper for r in recipes.select("table1", ["rot"])] == [15.6, 4.2]
@@ -46,8 +52,10 @@ def test_every_row_of_the_paper_is_there():
 @pytest.mark.parametrize("table", recipes.TABLES)
 def test_recipes_build(table):
     for recipe in recipes.select(table):
-        features = runner.make_features(recipe, 0, runner.choose_device("cpu", None))
-        learner = getattr(features, "learner", features)
+        learner = runner.make_learner(recipe, 0, runner.choose_device("cpu", None))
+        if learner is None:
+            assert recipe.row == "MFCC"
+            continue
         learner._check()
         assert (learner.transforms is None) == (recipe.row.split()[-1] == "RBM" or recipe.row.startswith("OMP"))
         json.dumps(results.settings(recipe, False))

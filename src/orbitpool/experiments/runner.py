@@ -15,7 +15,7 @@ import torch
 
 from orbitpool import classifiers, datasets, transforms
 from orbitpool.datasets import Dataset
-from orbitpool.experiments import results
+from orbitpool.experiments import phones, results
 from orbitpool.experiments.recipes import QUICK, Recipe, Spec
 from orbitpool.images import ConvFeatures
 from orbitpool.kernels import choose_device
@@ -78,6 +78,30 @@ def run(
     place, stages = choose_device(device, None), Stages(tell)
     if place.type == "cuda":
         torch.cuda.reset_peak_memory_stats(place)
+    protocol = _of_images if recipe.speech is None else _of_phones
+    accuracies, origin = protocol(recipe, seed, quick, data_dir, place, stages)
+    percent = [100 * (a if recipe.metric == "accuracy" else 1 - a) for a in accuracies]
+    return {
+        "seed": seed,
+        "values": percent,
+        **origin,
+        "seconds": {name: round(taken, 3) for name, taken in stages.seconds.items()},
+        "peak_memory_gb": round(_peak_memory(place), 3),
+        "device": torch.cuda.get_device_name(place) if place.type == "cuda" else "cpu",
+    }
+
+
+def _of_phones(
+    recipe: Recipe, seed: int, quick: bool, data_dir: Path | None, place: torch.device, stages: Stages
+) -> tuple[list[float], dict[str, Any]]:
+    """Accuracies on the core test set or on folds of speakers, and what the data is."""
+    return phones.accuracies(recipe, make_learner(recipe, seed, place), str(place), seed, quick, data_dir, stages)
+
+
+def _of_images(
+    recipe: Recipe, seed: int, quick: bool, data_dir: Path | None, place: torch.device, stages: Stages
+) -> tuple[list[float], dict[str, Any]]:
+    """Accuracies on the test set, and what the data is."""
     with stages("data"):
         data = load_data(recipe, seed, quick, data_dir)
     features = make_features(recipe, seed, place)
@@ -90,16 +114,7 @@ def run(
                 encoded[part] = _encode(features, _inputs(recipe, images), place)
     with stages("classify"):
         accuracies = classify(recipe, data, encoded, seed)
-    percent = [100 * (a if recipe.metric == "accuracy" else 1 - a) for a in accuracies]
-    return {
-        "seed": seed,
-        "values": percent,
-        "data": data.provenance,
-        "source": data.source,
-        "seconds": {name: round(taken, 3) for name, taken in stages.seconds.items()},
-        "peak_memory_gb": round(_peak_memory(place), 3),
-        "device": torch.cuda.get_device_name(place) if place.type == "cuda" else "cpu",
-    }
+    return accuracies, {"data": data.provenance, "source": data.source}
 
 
 def build_transforms(spec: Spec | None) -> TransformSet | None:
@@ -113,11 +128,18 @@ def build_transforms(spec: Spec | None) -> TransformSet | None:
     return made
 
 
-def make_features(recipe: Recipe, seed: int, device: torch.device) -> Any:
-    """The learner of a row, on patches or on whole images."""
-    learner = LEARNERS[str(recipe.learner)](
+def make_learner(recipe: Recipe, seed: int, device: torch.device) -> Any:
+    """The learner of a row, or None if it has none."""
+    if recipe.learner is None:
+        return None
+    return LEARNERS[recipe.learner](
         transforms=build_transforms(recipe.transforms), random_state=seed, device=str(device), **recipe.parameters
     )
+
+
+def make_features(recipe: Recipe, seed: int, device: torch.device) -> Any:
+    """What turns the images of a row into features: the learner on patches or on whole images."""
+    learner = make_learner(recipe, seed, device)
     return (
         learner if recipe.conv is None else ConvFeatures(learner, random_state=seed, device=str(device), **recipe.conv)
     )
