@@ -28,14 +28,14 @@ def list_rows(results: Results = Path("results")) -> None:
     for table, recipes in TABLES.items():
         print(f"{table} ({recipes[0].metric}, %)")
         for recipe in recipes:
-            ours = load(path_of(recipe, results, False)) if recipe.learner else None
-            state = summary(ours) if ours else "not run yet" if recipe.learner else "a result of others"
+            ours = load(path_of(recipe, results, False)) if recipe.dataset else None
+            state = summary(ours) if ours else "not run yet" if recipe.dataset else "a result of others"
             print(f"  {recipe.row:<26} paper {recipe.paper:5.1f}   {state}")
 
 
 @app.command()
 def reproduce(
-    table: Annotated[str, typer.Argument(help="table1, table2, table3, figure3 or figure4.")],
+    table: Annotated[str, typer.Argument(help="table1 to table5, figure3 or figure4.")],
     rows: Annotated[list[str] | None, typer.Option(help="Rows by name or first word; all if not given.")] = None,
     seeds: Annotated[int | None, typer.Option(min=1, help="How many seeds.")] = None,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
@@ -69,6 +69,44 @@ def reproduce(
         print(f"{prefix:<40} {result['metric']} {summary(result)}, paper {result['paper']}", flush=True)
 
 
+Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
+
+
+@app.command()
+def fit(
+    source: Annotated[Path, typer.Argument(help="For sound, a CSV: file,start,end and, if you like, label,speaker.")],
+    out: Annotated[Path, typer.Option(help="The model's file, such as model.safetensors.")],
+    kind: Annotated[str, typer.Option(help="What the source holds: sound.")] = "sound",
+    transforms: Annotated[str | None, typer.Option(help="For sound: shifts (if not given) or none.")] = None,
+    components: Annotated[int, typer.Option(help="How many filters.")] = 256,
+    epochs: Annotated[int, typer.Option(help="How often to go through the data.")] = 30,
+    seed: int = 0,
+    device: Device = "auto",
+) -> None:
+    """Learn features from your own data."""
+    from orbitpool import userdata
+
+    model = userdata.fit(source, kind, transforms, seed, device, n_components=components, n_iter=epochs, verbose=True)
+    model.save(out)
+    print(f"{out}: {components} filters, {len(model.get_feature_names_out())} features")
+
+
+@app.command()
+def encode(
+    model: Annotated[Path, typer.Argument(help="A file that fit wrote.")],
+    source: Annotated[Path, typer.Argument(help="As for fit.")],
+    out: Annotated[
+        Path, typer.Option(help="The features' file: .npy, or with what they are features of .npz or .csv.")
+    ],
+    device: Device = "auto",
+) -> None:
+    """Turn your own data into features."""
+    from orbitpool import userdata
+
+    rows, columns = userdata.encode(model, source, out, device)
+    print(f"{out}: {rows} rows of {columns} features")
+
+
 def _tell(what: str) -> None:
     print(what, file=sys.stderr, flush=True)
 
@@ -77,6 +115,6 @@ def main() -> None:
     """Run a command; what goes wrong is one sentence and a non-zero exit."""
     try:
         app()
-    except (ValueError, OSError, FloatingPointError) as error:
+    except (ValueError, OSError, FloatingPointError, ImportError) as error:
         print(f"orbitpool: {error}", file=sys.stderr)
         sys.exit(1)
