@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated
 
@@ -51,10 +52,10 @@ def reproduce(
         print("\n".join(f"{what}: {value}" for what, value in made.items()))
         return
     from orbitpool.experiments.recipes import select
-    from orbitpool.experiments.results import summary
+    from orbitpool.experiments.results import lead, summary
     from orbitpool.experiments.runner import reproduce as run_row
 
-    recipes = select(table, rows)
+    recipes, done = select(table, rows), []
     for count, recipe in enumerate(recipes, 1):
         prefix = f"[{count}/{len(recipes)}] {recipe.row}"
         result = run_row(
@@ -67,6 +68,13 @@ def reproduce(
             tell=lambda stage, prefix=prefix: _tell(f"{prefix}: {stage}"),  # type: ignore[misc]
         )
         print(f"{prefix:<40} {result['metric']} {summary(result)}, paper {result['paper']}", flush=True)
+        done.append(result)
+    for first, second in pairwise(done):
+        if "folds" in first["runs"][0] and len(first["values"]) == len(second["values"]) > 1:
+            ahead, error = lead(second, first)
+            print(
+                f"{second['row']} leads {first['row']} by {ahead:.2f}, standard error {error:.2f} over the same folds"
+            )
 
 
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]

@@ -63,3 +63,17 @@ def test_no_speaker_is_on_both_sides_of_the_choice_of_c():
         assert not set(speakers[fit]) & set(speakers[judge])
     assert len(inner_folds(speakers)) == 5
     assert len(inner_folds(speakers[:10])) == 2
+
+
+def test_a_lead_is_measured_on_the_same_folds():
+    """Differences of 1, 2 and 3 points: 2 on average, with a standard error of 1 / sqrt(3), however folds differ."""
+    first, second = {"values": [50.0, 70.0, 90.0]}, {"values": [51.0, 72.0, 93.0]}
+    assert results.lead(second, first) == pytest.approx((2, 3**-0.5))
+
+
+def test_results_outlive_fields_that_recipes_gain():
+    recipe = recipes.select("table1", ["rot"])[0]
+    now = results.settings(recipe, False)
+    before = {name: value for name, value in now.items() if name not in ("speech", "choices")}
+    assert results.same(before, now)
+    assert not results.same(before, {**now, "learner": "TIOMP"})

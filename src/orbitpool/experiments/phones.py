@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, GroupKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -34,36 +35,42 @@ def accuracies(
 ) -> tuple[list[float], dict[str, Any]]:
     """Accuracy on the core test set, or on each fold of the speakers; what the data is, and what was chosen.
 
-    Everything but the judging, the choice of C included, sees the training speakers alone.
+    Everything but the judging, all choices included, sees the training speakers alone.
     """
     with stages("data"):
         data = timit(data_dir)
     splits = data.splits()[: 2 if quick else None]
-    chosen, right = [], []
+    right, chosen = [], []
     for number, (train, test) in enumerate(splits, 1):
         stages.tell(f"{number} of {len(splits)} ({data.provenance} data, {data.protocol})")
-        features = SpeechFeatures(learner, device=device, random_state=seed, **(recipe.speech or {}))
-        with stages("learn"):
-            X = features.fit_transform([data.segments[i] for i in train])
-        with stages("classify"):
-            classifier, C = classify(recipe, X, data.labels[train], data.speakers[train])
+        tried = []
+        for choice in recipe.choices or ({},):
+            features = SpeechFeatures(
+                learner and clone(learner).set_params(**choice), device=device, random_state=seed, **recipe.speech or {}
+            )
+            with stages("learn"):
+                X = features.fit_transform([data.segments[i] for i in train])
+            with stages("classify"):
+                classifier, C, score = classify(recipe, X, data.labels[train], data.speakers[train])
+            tried.append((score, {**choice, "C": C}, features, classifier))
+        _, settings, features, classifier = max(tried, key=lambda each: each[0])
         guessed = classifier.predict(features.transform([data.segments[i] for i in test]))
         right.append(float(np.mean(guessed == data.labels[test])))
-        chosen.append({"C": C, "judged on": sorted(set(data.speakers[test].tolist())), "phones": len(test)})
-    origin = {"data": data.provenance, "source": data.source, "protocol": data.protocol, "folds": chosen}
-    return right, origin
+        chosen.append({**settings, "judged on": sorted(set(data.speakers[test].tolist())), "phones": len(test)})
+    return right, {"data": data.provenance, "source": data.source, "protocol": data.protocol, "folds": chosen}
 
 
-def classify(recipe: Recipe, X: Any, y: Any, speakers: Any) -> tuple[Any, float]:
-    """A classifier fitted to segments, with C chosen by cross-validation over their speakers, and C."""
+def classify(recipe: Recipe, X: Any, y: Any, speakers: Any) -> tuple[Any, float, float]:
+    """A classifier fitted to segments, the C chosen by cross-validation over their speakers, and its accuracy there."""
     options = dict(recipe.classifier)
     inner = inner_folds(speakers)
     if options.pop("class") == "LinearSVM":
         linear = LinearSVM(cv=inner, **options).fit(X, y)
-        return linear, linear.C_
+        assert linear.cv_results_ is not None
+        return linear, linear.C_, float(linear.cv_results_["mean_test_score"].max())
     grid = {"svc__C": options.pop("C")}
     search = GridSearchCV(make_pipeline(StandardScaler(), SVC(**options)), grid, cv=inner).fit(X, y)
-    return search, search.best_params_["svc__C"]
+    return search, search.best_params_["svc__C"], float(search.best_score_)
 
 
 def inner_folds(speakers: Any) -> list[tuple[Any, Any]]:

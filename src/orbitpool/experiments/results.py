@@ -20,6 +20,11 @@ def settings(recipe: Recipe, quick: bool) -> dict[str, Any]:
     return plain
 
 
+def same(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Whether settings are alike; what is None was not set, so that results outlive fields that recipes gain."""
+    return {k: v for k, v in one.items() if v is not None} == {k: v for k, v in other.items() if v is not None}
+
+
 def path_of(recipe: Recipe, folder: Path, quick: bool) -> Path:
     """Where the result of a row is kept."""
     return folder / f"{recipe.key}{'-quick' if quick else ''}.json"
@@ -75,6 +80,12 @@ def versions() -> dict[str, str]:
         "scikit-learn": sklearn.__version__,
         "python": platform.python_version(),
     }
+
+
+def lead(result: dict[str, Any], other: dict[str, Any]) -> tuple[float, float]:
+    """How far a result is ahead of another on the same seeds or folds: mean and standard error of the differences."""
+    ahead = [a - b for a, b in zip(result["values"], other["values"], strict=True)]
+    return statistics.fmean(ahead), statistics.stdev(ahead) / len(ahead) ** 0.5
 
 
 def summary(result: dict[str, Any]) -> str:

@@ -57,7 +57,7 @@ def reproduce(
     recipe = recipe.quick() if quick else recipe
     path = results.path_of(recipe, folder, quick)
     before = results.load(path)
-    known = before is not None and before["settings"] == results.settings(recipe, quick)
+    known = before is not None and results.same(before["settings"], results.settings(recipe, quick))
     runs: list[dict[str, Any]] = before["runs"] if before and known else []
     wanted = 1 if recipe.dataset == "stl10" else seeds or recipe.repeats  # its ten folds are the repeats
     for seed in range(len(runs), wanted):
