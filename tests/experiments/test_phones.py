@@ -5,10 +5,11 @@ import json
 import numpy as np
 import pytest
 import soundfile
+from numpy.testing import assert_allclose
 from scipy.signal import chirp
 
-from orbitpool.experiments import recipes, results, runner
-from orbitpool.experiments.phones import inner_folds
+from orbitpool.experiments import phones, recipes, results, runner
+from orbitpool.experiments.phones import classify, inner_folds
 
 SOUNDS = {"iy": (300, 2500), "aa": (2500, 300), "s": (5000, 5200)}
 
@@ -77,3 +78,15 @@ def test_results_outlive_fields_that_recipes_gain():
     before = {name: value for name, value in now.items() if name not in ("speech", "choices")}
     assert results.same(before, now)
     assert not results.same(before, {**now, "learner": "TIOMP"})
+
+
+def test_the_kernel_is_the_same_computed_at_once_or_by_libsvm(monkeypatch):
+    rng = np.random.default_rng(0)
+    y, speakers = np.tile(["a", "b", "c"], 40), np.repeat(["x", "y", "z", "w"], 30)
+    X = rng.normal(size=(120, 7)) + (y == "a")[:, None]
+    recipe = recipes.select("table5", ["MFCC"])[0]
+    at_once, C, score = classify(recipe, X, y, speakers)
+    monkeypatch.setattr(phones, "WHOLE", 0)
+    by_libsvm, C_, score_ = classify(recipe, X, y, speakers)
+    assert (C, score) == (C_, score_)
+    assert_allclose(at_once.decision_function(X), by_libsvm.decision_function(X), atol=1e-2)

@@ -109,13 +109,14 @@ def test_tables_name_segments_of_recordings(write, tmp_path):
         ("file,start,end,label\na.wav,0,0.52,x\n", "line 2: the segment goes from 0 s to 0.52 s, but"),
         ("file,start,end,label\na.wav,0,soon,x\n", "line 2: end is 'soon'; give seconds"),
         ("file,start,end,label\nnone.wav,0,1,x\n", "line 2: there is no"),
-        ("file,start,end\na.wav,0,1,x\n", "line 2: "),
+        ("file,start,end\na.wav,0,1,x\n", "has no file or too many fields; quote fields that hold commas"),
+        ("file,start,end\na.wav,0,1,\xe9\n", "is not a table of comma-separated fields in UTF-8"),
     ],
 )
 def test_bad_tables_are_refused_by_file_and_line(text, says, write, tmp_path):
     write("a.wav", np.zeros(8000))
     table = tmp_path / "table.csv"
-    table.write_text(text)
+    table.write_bytes(text.encode("latin-1"))
     with pytest.raises(ValueError, match=re.escape(says)) as error:
         read_table(table)
     assert str(table) in str(error.value)

@@ -88,7 +88,7 @@ def timit(folder: Folder | None = None) -> Phones:
     rows = [
         (spoken, label, recording.speaker, part)
         for path in notes
-        for recording, part in [(Recording.read(_sound(path), _speaker(path)), _part(path))]
+        for recording, part in [(Recording.read(_sound(path), _speaker(path)), _part(path.relative_to(top)))]
         for spoken, label in _phones(path, recording)
     ]
     segments, *columns = zip(*rows, strict=True)

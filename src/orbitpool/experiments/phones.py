@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GridSearchCV, GroupKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from orbitpool.experiments.runner import Stages
 
 INNER = 5  # folds of the training speakers, on which C is chosen
+WHOLE = 20_000  # segments whose kernel is computed at once, by one product of matrices
 
 
 def accuracies(
@@ -68,8 +70,10 @@ def classify(recipe: Recipe, X: Any, y: Any, speakers: Any) -> tuple[Any, float,
         linear = LinearSVM(cv=inner, **options).fit(X, y)
         assert linear.cv_results_ is not None
         return linear, linear.C_, float(linear.cv_results_["mean_test_score"].max())
+    kernel = rbf_kernel if len(X) <= WHOLE else "rbf"  # the same kernel, of width 1 / features, and either way LIBSVM
     grid = {"svc__C": options.pop("C")}
-    search = GridSearchCV(make_pipeline(StandardScaler(), SVC(**options)), grid, cv=inner).fit(X, y)
+    machine = make_pipeline(StandardScaler(), SVC(kernel=kernel, gamma="auto", **options))
+    search = GridSearchCV(machine, grid, cv=inner).fit(X, y)
     return search, search.best_params_["svc__C"], float(search.best_score_)
 
 

@@ -158,7 +158,7 @@ _SPOKEN = {  # TIRBM's own settings but for the learning rate and momentum, whic
 }
 _SPARSER = ({"sparsity_cost": 3.0}, {"sparsity_cost": 10.0})  # chosen with C, by folds of the training speakers
 _LINEAR = {"class": "LinearSVM", "C": (0.0003, 0.001, 0.003, 0.01, 0.03), "standardize": True}
-_RBF = {"class": "SVC", "C": (1.0, 3.0, 10.0), "gamma": "auto"}  # LIBSVM's default width; features are standardised
+_RBF = {"class": "SVC", "C": (1.0, 3.0, 10.0)}  # with LIBSVM's default width, on standardised features
 
 
 def _phones(table: str, rows: Any, classifier: Mapping[str, Any], with_mfcc: bool, choices: Any) -> list[Recipe]:

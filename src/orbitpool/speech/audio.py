@@ -26,7 +26,8 @@ def read_audio(path: str | os.PathLike[str]) -> Samples:
     """
     soundfile = extra("soundfile")
     path = Path(path)
-    head = path.read_bytes()[:1024]
+    with path.open("rb") as beginning:
+        head = beginning.read(1024)
     if head.startswith(b"NIST_1A") and b"shorten" in head:
         raise ValueError(f"{path} is compressed by shorten, which cannot be read; sph2pipe -f wav {path.name} converts")
     try:
