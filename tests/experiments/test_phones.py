@@ -1,6 +1,7 @@
 """Tables 4 and 5 on a small made-up TIMIT."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -56,6 +57,12 @@ def test_rows_are_judged_on_unseen_speakers(table, tiny, tmp_path):
         assert [fold["judged on"] for fold in run["folds"]] == [["fab00"], ["fab01"]]
         assert all(fold["C"] in recipe.classifier["C"] for fold in run["folds"])
     assert "1 of 2 (stand-in data, speaker-disjoint cross-validation, 6 folds)" in told
+
+
+def test_settings_of_the_learner_are_chosen_too(tiny):
+    recipe = replace(recipes.select("table4", ["RBM"])[0].quick(), choices=({"n_components": 2}, {"n_components": 5}))
+    run = runner.run(recipe, 0, True, tiny, "cpu")
+    assert all(fold["n_components"] in (2, 5) for fold in run["folds"])
 
 
 def test_no_speaker_is_on_both_sides_of_the_choice_of_c():

@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from orbitpool.classifiers import LinearSVM
-from orbitpool.datasets import timit
+from orbitpool.datasets import Phones, timit
 from orbitpool.experiments.recipes import Recipe
 from orbitpool.learners import Learner
 from orbitpool.speech import SpeechFeatures
@@ -45,21 +45,30 @@ def accuracies(
     right, chosen = [], []
     for number, (train, test) in enumerate(splits, 1):
         stages.tell(f"{number} of {len(splits)} ({data.provenance} data, {data.protocol})")
-        tried = []
-        for choice in recipe.choices or ({},):
-            features = SpeechFeatures(
-                learner and clone(learner).set_params(**choice), device=device, random_state=seed, **recipe.speech or {}
-            )
-            with stages("learn"):
-                X = features.fit_transform([data.segments[i] for i in train])
-            with stages("classify"):
-                classifier, C, score = classify(recipe, X, data.labels[train], data.speakers[train])
-            tried.append((score, {**choice, "C": C}, features, classifier))
-        _, settings, features, classifier = max(tried, key=lambda each: each[0])
-        guessed = classifier.predict(features.transform([data.segments[i] for i in test]))
+        features = SpeechFeatures(learner, device=device, random_state=seed, **recipe.speech or {})
+        settings, model = _best(recipe, features, data, train, stages)
+        guessed = model.predict([data.segments[i] for i in test])
         right.append(float(np.mean(guessed == data.labels[test])))
         chosen.append({**settings, "judged on": sorted(set(data.speakers[test].tolist())), "phones": len(test)})
     return right, {"data": data.provenance, "source": data.source, "protocol": data.protocol, "folds": chosen}
+
+
+def _best(
+    recipe: Recipe, features: SpeechFeatures, data: Phones, train: Any, stages: Stages
+) -> tuple[dict[str, Any], Any]:
+    """What was chosen by cross-validation over the training speakers, and features and classifier fitted to them all.
+
+    The learners, which are told no labels, learn from all training speakers once.
+    """
+    tried = []
+    for choice in recipe.choices or ({},):
+        varied = clone(features).set_params(**{f"learner__{name}": value for name, value in choice.items()})
+        with stages("learn"):
+            X = varied.fit_transform([data.segments[i] for i in train])
+        with stages("classify"):
+            classifier, C, score = classify(recipe, X, data.labels[train], data.speakers[train])
+        tried.append((score, {**choice, "C": C}, make_pipeline(varied, classifier)))
+    return max(tried, key=lambda each: each[0])[1:]
 
 
 def classify(recipe: Recipe, X: Any, y: Any, speakers: Any) -> tuple[Any, float, float]:
