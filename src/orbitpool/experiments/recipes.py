@@ -242,15 +242,13 @@ TABLES: dict[str, list[Recipe]] = {
         with_mfcc=False,
         choices=_SPARSER,
     )
-    + _others(
-        "table4", (("sparse coding (Ngiam et al.)", 76.8, None), ("sparse filtering (Ngiam et al.)", 75.7, None))
-    ),
+    + _others("table4", (("sparse coding (Ngiam)", 76.8, None), ("sparse filtering (Ngiam)", 75.7, None))),
     "table5": _phones(
         "table5",
         (
             ("MFCC", "MFCC (baseline)", 0, None, _RBF, 80.0),
-            ("MFCC + TIRBM 256", "MFCC + TIRBM (K=256)", 256, PATCH_DELAYS, _RBF, 81.0),
-            ("MFCC + TIRBM 512", "MFCC + TIRBM (K=512)", 512, PATCH_DELAYS, _RBF, 81.5),
+            ("TIRBM 256", "MFCC + TIRBM (K=256)", 256, PATCH_DELAYS, _RBF, 81.0),
+            ("TIRBM 512", "MFCC + TIRBM (K=512)", 512, PATCH_DELAYS, _RBF, 81.5),
         ),
         with_mfcc=True,
         choices=None,
