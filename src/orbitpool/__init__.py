@@ -4,11 +4,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from orbitpool import datasets, images, kernels, orbit, transforms
+    from orbitpool import datasets, images, kernels, orbit, speech, transforms
     from orbitpool.classifiers import LinearSVM, SoftmaxRegression
     from orbitpool.images import ConvFeatures
-    from orbitpool.learners import TIOMP, TIRBM, Diverged, TIAutoencoder, load
+    from orbitpool.learners import TIOMP, TIRBM, Diverged, TIAutoencoder
     from orbitpool.modelfile import ModelFileError
+    from orbitpool.models import load
+    from orbitpool.speech import SpeechFeatures
     from orbitpool.transforms import TransformSet
 
 __all__ = [
@@ -19,6 +21,7 @@ __all__ = [
     "LinearSVM",
     "ModelFileError",
     "SoftmaxRegression",
+    "SpeechFeatures",
     "TIAutoencoder",
     "TransformSet",
     "datasets",
@@ -26,6 +29,7 @@ __all__ = [
     "kernels",
     "load",
     "orbit",
+    "speech",
     "transforms",
 ]
 __version__ = "0.1.0"
@@ -37,11 +41,12 @@ _HOMES = {
     "LinearSVM": "classifiers",
     "ModelFileError": "modelfile",
     "SoftmaxRegression": "classifiers",
+    "SpeechFeatures": "speech",
     "TIAutoencoder": "learners",
     "TIOMP": "learners",
     "TIRBM": "learners",
     "TransformSet": "transforms",
-    "load": "learners",
+    "load": "models",
 }
 
 

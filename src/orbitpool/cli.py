@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -50,11 +51,11 @@ def list_rows(results: Results = Path("results")) -> None:
     for table, recipes in TABLES.items():
         print(f"{table} ({recipes[0].metric}, %)")
         for recipe in recipes:
-            ours = load(path_of(recipe, results, False)) if recipe.learner else None
-            state = summary(ours) if ours else "not run yet" if recipe.learner else "a result of others"
+            ours = load(path_of(recipe, results, False)) if recipe.dataset else None
+            state = summary(ours) if ours else "not run yet" if recipe.dataset else "a result of others"
             older = "" if ours is None or is_current(ours, recipe) else ", by an older recipe"
             print(f"  {recipe.row:<26} paper {recipe.paper:5.1f}   {state}{older}")
-            if recipe.learner and (quick := load(path_of(recipe, results, True))):
+            if recipe.dataset and (quick := load(path_of(recipe, results, True))):
                 print(f"  {'':<26} quick         {summary(quick)}")
     for figure in ("figure3", "figure4"):
         print(f"{figure}  {'drawn' if load(results / f'{figure}.json') else 'not drawn yet'}")
@@ -62,7 +63,7 @@ def list_rows(results: Results = Path("results")) -> None:
 
 @app.command()
 def reproduce(
-    table: Annotated[str, typer.Argument(help="table1, table2, table3, figure3 or figure4.")],
+    table: Annotated[str, typer.Argument(help="table1 to table5, figure3 or figure4.")],
     rows: Annotated[str | None, typer.Option(help="Rows by name or first word, with commas; else all.")] = None,
     seeds: Annotated[int | None, typer.Option(min=1, help="How many seeds.")] = None,
     device: Device = "auto",
@@ -73,7 +74,7 @@ def reproduce(
     """Run rows of a table, or draw a figure; runs that are in the results already are not run again."""
     from orbitpool.experiments import figures, runner
     from orbitpool.experiments.recipes import select
-    from orbitpool.experiments.results import summary
+    from orbitpool.experiments.results import lead, summary
 
     if data_dir is not None and not data_dir.is_dir():
         raise ValueError(
@@ -88,8 +89,14 @@ def reproduce(
             number = made.get("orientation entropy in bits", {}).get(name)
             print(f"{results / file}" + ("" if number is None else f"  orientation entropy {number:.2f} bits"))
         return
+    done = []
     for result in runner.reproduce(select(table, _names(rows)), results, seeds=seeds, tell=_tell, **options):  # type: ignore[arg-type]
         print(f"{result['row']:<26} {result['metric']} {summary(result)}, paper {result['paper']}", flush=True)
+        done.append(result)
+    for first, second in pairwise(done):
+        if "folds" in first["runs"][0] and len(first["values"]) == len(second["values"]) > 1:
+            ahead, error = lead(second, first)
+            print(f"{second['row']} leads {first['row']} by {ahead:.2f}, standard error {error:.2f} over the folds")
 
 
 @app.command()
@@ -102,6 +109,41 @@ def report(
     from orbitpool.report import write
 
     print(write(read(results), out))
+
+
+@app.command()
+def fit(
+    source: Annotated[Path, typer.Argument(help="For sound, a CSV: file,start,end and, if you like, label,speaker.")],
+    out: Annotated[Path, typer.Option(help="The model's file, such as model.safetensors.")],
+    kind: Annotated[str, typer.Option(help="What the source holds: sound.")] = "sound",
+    transforms: Annotated[str | None, typer.Option(help="For sound: shifts (if not given) or none.")] = None,
+    components: Annotated[int, typer.Option(help="How many filters.")] = 256,
+    epochs: Annotated[int, typer.Option(help="How often to go through the data.")] = 30,
+    seed: int = 0,
+    device: Device = "auto",
+) -> None:
+    """Learn features from your own data."""
+    from orbitpool import userdata
+
+    model = userdata.fit(source, kind, transforms, seed, device, n_components=components, n_iter=epochs, verbose=True)
+    model.save(out)
+    print(f"{out}: {components} filters, {len(model.get_feature_names_out())} features")
+
+
+@app.command()
+def encode(
+    model: Annotated[Path, typer.Argument(help="A file that fit wrote.")],
+    source: Annotated[Path, typer.Argument(help="As for fit.")],
+    out: Annotated[
+        Path, typer.Option(help="The features' file: .npy, or with what they are features of .npz or .csv.")
+    ],
+    device: Device = "auto",
+) -> None:
+    """Turn your own data into features."""
+    from orbitpool import userdata
+
+    rows, columns = userdata.encode(model, source, out, device)
+    print(f"{out}: {rows} rows of {columns} features")
 
 
 def _names(rows: str | None) -> list[str] | None:
@@ -120,11 +162,16 @@ def main() -> None:
     """Run a command; what goes wrong is one sentence and a non-zero exit."""
     try:
         app()
-    except (ValueError, OSError, FloatingPointError) as error:
-        sys.exit(f"orbitpool: {error}")
+    except (ValueError, OSError, FloatingPointError, ImportError) as error:
+        _fail(str(error))
     except (MemoryError, RuntimeError) as error:
         if not isinstance(error, MemoryError) and type(error).__name__ != "OutOfMemoryError":
             raise
-        sys.exit(f"orbitpool: out of memory ({error}); use --device cpu, --quick, or a row with fewer filters")
+        _fail(f"out of memory ({error}); use --device cpu, --quick, or a row with fewer filters")
     except KeyboardInterrupt:
-        sys.exit("orbitpool: interrupted; the same command goes on from here")
+        _fail("interrupted; the same command goes on from here")
+
+
+def _fail(why: str) -> None:
+    print(f"orbitpool: {why}", file=sys.stderr)
+    sys.exit(1)

@@ -12,7 +12,7 @@ import numpy as np
 from orbitpool import datasets, transforms
 from orbitpool.classifiers import LinearSVM
 from orbitpool.experiments.figures import POSES, natural_filters, natural_patches
-from orbitpool.experiments.runner import fit
+from orbitpool.experiments.making import fit
 from orbitpool.images.pictures import mosaic, orientation_entropy, png
 from orbitpool.learners import TIRBM
 from orbitpool.report import Page, Picture, Section, Table, write

@@ -8,6 +8,7 @@ from orbitpool.datasets.dataset import Dataset, Provenance
 from orbitpool.datasets.objects import cifar10, stl10, write_stl10_32
 from orbitpool.datasets.photographs import ImageFolder, image_folder, natural_images, sample_photographs
 from orbitpool.datasets.store import DataCorrupt, DataMissing, data_dir
+from orbitpool.datasets.timit import Phones, timit
 from orbitpool.datasets.variations import VARIATIONS, make_variation
 from orbitpool.datasets.written import mnist, mnist_variation, turned_digits
 
@@ -17,6 +18,7 @@ __all__ = [
     "DataMissing",
     "Dataset",
     "ImageFolder",
+    "Phones",
     "Provenance",
     "cifar10",
     "data_dir",
@@ -27,6 +29,7 @@ __all__ = [
     "natural_images",
     "sample_photographs",
     "stl10",
+    "timit",
     "turned_digits",
     "write_stl10_32",
 ]

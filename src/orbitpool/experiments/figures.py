@@ -12,8 +12,9 @@ import torch
 
 from orbitpool import datasets, transforms
 from orbitpool.experiments import results
+from orbitpool.experiments.images import load_data, make_features
+from orbitpool.experiments.making import fit
 from orbitpool.experiments.recipes import select
-from orbitpool.experiments.runner import fit, load_data, make_features
 from orbitpool.images import random_patches
 from orbitpool.images.pictures import Bytes, mosaic, orientation_entropy, save_png
 from orbitpool.images.whitening import whitening
@@ -72,7 +73,7 @@ def figure3(quick: bool, data_dir: Path | None, device: str, tell: Tell) -> Draw
         recipe = recipe.quick() if quick else recipe
         tell(f"filters of the {recipe.method}")
         data = load_data(recipe, 0, quick, data_dir)
-        learner = make_features(recipe, 0, choose_device(device, None))
+        learner = make_features(recipe, 0, str(choose_device(device, None)))
         fit(learner, data.X_train)
         pictures[f"filters of the {recipe.method}"] = mosaic(learner.components_[:100].reshape(-1, 28, 28))
     return pictures, {"sources": sources}

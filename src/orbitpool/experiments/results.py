@@ -109,6 +109,16 @@ def versions() -> dict[str, str]:
     }
 
 
+def lead(result: dict[str, Any], other: dict[str, Any]) -> tuple[float, float]:
+    """How far a result is ahead of another on the same folds, whose seeds are averaged: mean and standard error."""
+    ahead = [a - b for a, b in zip(_by_fold(result), _by_fold(other), strict=True)]
+    return statistics.fmean(ahead), statistics.stdev(ahead) / len(ahead) ** 0.5
+
+
+def _by_fold(result: dict[str, Any]) -> list[float]:
+    return [statistics.fmean(seeds) for seeds in zip(*(run["values"] for run in result["runs"]), strict=True)]
+
+
 def summary(result: dict[str, Any]) -> str:
     """A result in a few words: mean, spread, how many values, and what the data is."""
     spread, count = "" if result["std"] is None else f" ± {result['std']:.2f}", len(result["values"])

@@ -23,11 +23,16 @@ FREE = {"n_iter", "verbose", "checkpoint", "checkpoint_every", "device"}
 
 def write(learner: Learner, path: str | os.PathLike[str], state: State, data: str | None = None) -> None:
     """Write a learner in a state; `data` is the fingerprint of what it learns from."""
+    modelfile.write(path, *pack(learner, state, data))
+
+
+def pack(learner: Learner, state: State, data: str | None = None) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """A learner in a state as JSON and tensors."""
     counters, tensors = state.pack()
     shapes, operators = modelfile.pack_transforms(learner._operators)
     content = {
         "class": type(learner).__name__,
-        "parameters": _plain_parameters(learner),
+        "parameters": plain_parameters(learner, without="transforms"),
         "transforms": None if learner.transforms is None else shapes,
         "n_features_in": learner.n_features_in_,
         "feature_names_in": list(getattr(learner, "feature_names_in_", [])),
@@ -35,32 +40,25 @@ def write(learner: Learner, path: str | os.PathLike[str], state: State, data: st
         "data": data,
     }
     kept = {} if learner.transforms is None else operators
-    modelfile.write(path, content, {**kept, **{f"state.{name}": t for name, t in tensors.items()}})
+    return content, {**kept, **{f"state.{name}": t for name, t in tensors.items()}}
 
 
-def read(path: str | os.PathLike[str], classes: dict[str, type[Learner]], device: str) -> Learner:
-    """The learner that a file holds, to work on a device."""
-    place = choose_device(device, None)
-    content, tensors = modelfile.read(path)
-    try:
-        shapes = content["transforms"]
-        transforms = None if shapes is None else modelfile.unpack_transforms(shapes, tensors)
-        parameters = {name: _revive(value) for name, value in content["parameters"].items()}
-        learner = classes[content["class"]](
-            transforms=transforms, **{**parameters, "device": device, "checkpoint": None}
-        )
-        learner._check()
-        learner.set_params(checkpoint=parameters["checkpoint"])
-        learner._check_width(content["n_features_in"], reset=True, named=False)
-        if content["feature_names_in"]:
-            learner.feature_names_in_ = np.array(content["feature_names_in"], dtype=object)
-        state = _state(content, tensors, place, exact=False)
-        _check_tensors(learner, state.tensors)
-        learner._adopt(state)
-    except modelfile.ModelFileError:
-        raise
-    except (KeyError, TypeError, ValueError, RuntimeError, IndexError, ArithmeticError, AttributeError) as error:
-        raise modelfile.ModelFileError(f"{path} is not a model that this version understands: {error!r}") from error
+def unpack(
+    content: dict[str, Any], tensors: dict[str, Tensor], classes: dict[str, type[Learner]], device: str
+) -> Learner:
+    """The learner that `pack` took apart, to work on a device; whatever is wrong with it raises some exception."""
+    shapes = content["transforms"]
+    transforms = None if shapes is None else modelfile.unpack_transforms(shapes, tensors)
+    parameters = {name: _revive(value) for name, value in content["parameters"].items()}
+    learner = classes[content["class"]](transforms=transforms, **{**parameters, "device": device, "checkpoint": None})
+    learner._check()
+    learner.set_params(checkpoint=parameters["checkpoint"])
+    learner._check_width(content["n_features_in"], reset=True, named=False)
+    if content["feature_names_in"]:
+        learner.feature_names_in_ = np.array(content["feature_names_in"], dtype=object)
+    state = _state(content, tensors, choose_device(device, None), exact=False)
+    _check_tensors(learner, state.tensors)
+    learner._adopt(state)
     return learner
 
 
@@ -70,7 +68,7 @@ def restore(learner: Learner, data: str, device: torch.device) -> State | None:
     if not path.exists():
         return None
     content, tensors = modelfile.read(path)
-    theirs, ours = content["parameters"], _plain_parameters(learner)
+    theirs, ours = content["parameters"], plain_parameters(learner, without="transforms")
     kept = content["transforms"] and modelfile.unpack_transforms(content["transforms"], tensors)
     compared = {
         "class": (content["class"], type(learner).__name__),
@@ -104,10 +102,10 @@ def _check_tensors(learner: Learner, tensors: dict[str, Tensor]) -> None:
         raise ValueError("its tensors are not all finite and of one float type")
 
 
-def _plain_parameters(learner: Learner) -> dict[str, Any]:
-    """The parameters as JSON has them."""
-    parameters = learner.get_params(deep=False)
-    del parameters["transforms"]
+def plain_parameters(estimator: Any, without: str) -> dict[str, Any]:
+    """The parameters but one as JSON has them."""
+    parameters = estimator.get_params(deep=False)
+    del parameters[without]
     return {name: _plain(value) for name, value in parameters.items()}
 
 

@@ -61,7 +61,7 @@ def _row(recipe: Recipe, result: dict[str, Any] | None) -> tuple[str, ...]:
     paper = _spread(recipe.paper, recipe.paper_std)
     name = recipe.row if recipe.row == recipe.method else f"{recipe.row}: {recipe.method}"
     if result is None:
-        return name, paper, "not run" if recipe.learner else "a result of others", "", "", "", ""
+        return name, paper, "not run" if recipe.dataset else "a result of others", "", "", "", ""
     seconds = sum(sum(run["seconds"].values()) for run in result["runs"])
     devices = ", ".join(sorted({run["device"] for run in result["runs"]}))
     ours, count = _spread(result["mean"], result["std"]), str(len(result["values"]))

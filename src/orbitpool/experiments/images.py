@@ -1,0 +1,104 @@
+"""Tables 1-3: images, whole or by patches, and a linear classifier."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from orbitpool import classifiers, datasets
+from orbitpool.datasets import Dataset
+from orbitpool.experiments.making import fit, in_words, make_learner
+from orbitpool.experiments.recipes import QUICK, Recipe
+from orbitpool.images import ConvFeatures
+
+if TYPE_CHECKING:
+    from orbitpool.experiments.runner import Stages
+
+
+def accuracies(
+    recipe: Recipe,
+    seed: int,
+    quick: bool,
+    data_dir: Path | None,
+    device: torch.device,
+    stages: Stages,
+    checkpoint: Path | None,
+) -> tuple[list[float], dict[str, Any]]:
+    """Accuracies on the test set, one or one a fold; what the data is, and what was chosen."""
+    with stages("data"):
+        data = load_data(recipe, seed, quick, data_dir)
+    stages.tell_of(data.provenance, data.source)
+    features = make_features(recipe, seed, str(device), checkpoint)
+    with stages("learn"):
+        fit(features, _inputs(recipe, data.X_train))
+    encoded = {}
+    for part in ("train", "valid", "test"):
+        if (images := getattr(data, f"X_{part}")) is not None:
+            with stages("encode", f"{len(images):,} {part} images"):
+                encoded[part] = _encode(features, _inputs(recipe, images), device)
+    with stages("classify"):
+        fitted, right = classify(recipe, data, encoded, seed)
+    chosen = {"C": [float(c.C_) for c in fitted], "solver_steps": [int(c.n_iter_) for c in fitted]}
+    return right, {"data": data.provenance, "source": data.source, **chosen}
+
+
+def settings(recipe: Recipe, quick: bool) -> dict[str, Any]:
+    """All that a result depends on but the seed and the data's origin."""
+    kind, options = _classifier(recipe)
+    return {
+        "dataset": recipe.dataset,
+        "images": QUICK[recipe.table]["images"] if quick else "all",
+        "features": in_words(make_features(recipe, 0, "cpu")),
+        "classifier": in_words(kind(**options)),
+    }
+
+
+def make_features(recipe: Recipe, seed: int, device: str, checkpoint: Path | None = None) -> Any:
+    """What turns the images of a row into features: the learner on patches or on whole images."""
+    learner = make_learner(recipe, seed, device, checkpoint)
+    return learner if recipe.conv is None else ConvFeatures(learner, random_state=seed, device=device, **recipe.conv)
+
+
+def load_data(recipe: Recipe, seed: int, quick: bool, data_dir: Path | None) -> Dataset:
+    """The data of a row; in small, if it is to be quick."""
+    if recipe.dataset in datasets.VARIATIONS:
+        data = datasets.mnist_variation(recipe.dataset, seed, data_dir)
+    else:
+        data = {"cifar10": datasets.cifar10, "stl10": datasets.stl10}[recipe.dataset](data_dir)
+    return data.first(**QUICK[recipe.table]["images"]) if quick else data
+
+
+def classify(
+    recipe: Recipe, data: Dataset, encoded: dict[str, torch.Tensor], seed: int
+) -> tuple[list[Any], list[float]]:
+    """Classifiers and their accuracies on the test set: one, or one a fold."""
+    kind, options = _classifier(recipe)
+    labels = {part: torch.from_numpy(np.asarray(getattr(data, f"y_{part}"))) for part in encoded}
+    held_out = {"X_valid": encoded["valid"], "y_valid": labels["valid"]} if "valid" in encoded else {}
+    folds = [slice(None)] if data.folds is None else [torch.from_numpy(np.asarray(fold)) for fold in data.folds]
+    fitted, right = [], []
+    for fold in folds:
+        classifier = kind(random_state=seed, **options).fit(encoded["train"][fold], labels["train"][fold], **held_out)
+        guessed = torch.as_tensor(classifier.predict(encoded["test"])).cpu()
+        fitted.append(classifier)
+        right.append(float((guessed == labels["test"]).double().mean()))
+    return fitted, right
+
+
+def _classifier(recipe: Recipe) -> tuple[Any, dict[str, Any]]:
+    options = {name: value for name, value in recipe.classifier.items() if name != "class"}
+    return getattr(classifiers, recipe.classifier["class"]), options
+
+
+def _inputs(recipe: Recipe, images: np.ndarray[Any, Any]) -> Any:
+    """Images as the learner takes them: whole ones as float32."""
+    return images if recipe.conv is not None else np.asarray(images, dtype=np.float32)
+
+
+def _encode(features: Any, images: Any, device: torch.device) -> torch.Tensor:
+    """Features that stay on the device, (N, F)."""
+    parts = torch.split(torch.from_numpy(np.ascontiguousarray(images)), 5000)
+    return torch.cat([torch.as_tensor(features.transform(part.to(device))) for part in parts])

@@ -1,0 +1,54 @@
+"""Estimators as recipes name them, and estimators in words that a file can hold."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from orbitpool import transforms
+from orbitpool.experiments.baselines import BASELINES
+from orbitpool.experiments.recipes import Recipe, Spec
+from orbitpool.learners import TIOMP, TIRBM, Learner
+from orbitpool.transforms import TransformSet
+
+LEARNERS = {"TIRBM": TIRBM, "TIOMP": TIOMP, **BASELINES}
+CHECKPOINT_EVERY = 5000  # updates
+IRRELEVANT = {"device", "random_state", "verbose", "checkpoint", "checkpoint_every"}  # to what a result is
+
+
+def build_transforms(spec: Spec) -> TransformSet:
+    """The transformation set that a recipe names."""
+    name, arguments = spec
+    if name == "union":
+        return transforms.union(*(build_transforms(each) for each in arguments["sets"]))
+    made: TransformSet = getattr(transforms, name)(**arguments)
+    return made
+
+
+def make_learner(recipe: Recipe, seed: int, device: str, checkpoint: Path | None = None) -> Any:
+    """The learner of a row, or None if it has none."""
+    if recipe.learner is None:
+        return None
+    poses = {} if recipe.transforms is None else {"transforms": build_transforms(recipe.transforms)}
+    learner = LEARNERS[recipe.learner](random_state=seed, device=device, **poses, **recipe.parameters)
+    if isinstance(learner, Learner):
+        learner.set_params(checkpoint=checkpoint, checkpoint_every=CHECKPOINT_EVERY, verbose=sys.stderr.isatty())
+    return learner
+
+
+def fit(features: Any, X: Any) -> Any:
+    """Learn to the end; a user who interrupts that does not want to go on with half a model."""
+    features.fit(X)
+    learner = getattr(features, "learner_", features)
+    if learner is not None and getattr(learner, "n_iter_", learner.n_iter) < learner.n_iter:
+        raise KeyboardInterrupt
+    return features
+
+
+def in_words(value: Any) -> Any:
+    """An estimator as its class and parameters; transformations as they describe themselves."""
+    if hasattr(value, "get_params"):
+        parameters = {name: in_words(v) for name, v in value.get_params(deep=False).items() if name not in IRRELEVANT}
+        return {"class": type(value).__name__, **parameters}
+    return [repr(value), *value.labels] if isinstance(value, TransformSet) else value

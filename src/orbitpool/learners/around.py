@@ -1,0 +1,54 @@
+"""What features around a learner share: they are one model in one file, the learner inside."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, ClassVar, Self
+
+import torch
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
+
+from orbitpool import modelfile
+from orbitpool.learners import files
+from orbitpool.learners.base import Learner
+
+
+class AroundLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """A transformer with a parameter `learner` and, once fitted, `learner_` and the arrays named in FITTED."""
+
+    FITTED: ClassVar[tuple[str, ...]]
+    learner: Learner | None
+    learner_: Learner | None
+    n_features_in_: int
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model with its learner; see `orbitpool.load`."""
+        check_is_fitted(self)
+        inner, tensors = (None, {}) if self.learner_ is None else files.pack(self.learner_, self.learner_._state)
+        content = {
+            "class": type(self).__name__,
+            "parameters": files.plain_parameters(self, without="learner"),
+            "n_features_in": self.n_features_in_,
+            "learner": inner,
+        }
+        fitted = {name: torch.as_tensor(getattr(self, name)) for name in self.FITTED}
+        modelfile.write(path, content, tensors | fitted)
+
+    @classmethod
+    def unpack(
+        cls, content: dict[str, Any], tensors: dict[str, Tensor], classes: dict[str, type[Learner]], device: str
+    ) -> Self:
+        """The model that `save` wrote, to work on a device."""
+        inner = None if content["learner"] is None else files.unpack(content["learner"], tensors, classes, device)
+        model = cls(learner=None if inner is None else clone(inner), **{**content["parameters"], "device": device})
+        model._check()
+        model.learner_, model.n_features_in_ = inner, content["n_features_in"]
+        for name in cls.FITTED:
+            setattr(model, name, tensors[name].numpy())
+        return model
+
+    def _check(self) -> None:
+        """Raise ValueError for parameters that make no sense."""
+        raise AssertionError("a subclass checks its own parameters")

@@ -1,0 +1,28 @@
+"""Models out of files: learners, and features around them."""
+
+from __future__ import annotations
+
+import os
+
+from orbitpool import modelfile
+from orbitpool.kernels import choose_device
+from orbitpool.learners import CLASSES, Learner, files
+from orbitpool.learners.around import AroundLearner
+from orbitpool.speech import SpeechFeatures
+
+AROUND: dict[str, type[AroundLearner]] = {"SpeechFeatures": SpeechFeatures}
+
+
+def load(path: str | os.PathLike[str], device: str = "auto") -> Learner | AroundLearner:
+    """The model that `save` wrote, or that a checkpoint holds; runs nothing from the file, refuses what is damaged."""
+    choose_device(device, None)
+    content, tensors = modelfile.read(path)
+    try:
+        around = AROUND.get(content["class"])
+        if around is None:
+            return files.unpack(content, tensors, CLASSES, device)
+        return around.unpack(content, tensors, CLASSES, device)
+    except modelfile.ModelFileError:
+        raise
+    except (KeyError, TypeError, ValueError, RuntimeError, IndexError, ArithmeticError, AttributeError) as error:
+        raise modelfile.ModelFileError(f"{path} is not a model that this version understands: {error!r}") from error

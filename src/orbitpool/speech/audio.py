@@ -1,0 +1,68 @@
+"""Sound files as samples: one channel at 16 kHz, whatever the file holds, and an error where it holds too little."""
+
+from __future__ import annotations
+
+import os
+import re
+from importlib import import_module
+from math import gcd
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+RATE = 16_000  # samples a second of everything that follows
+
+Samples = NDArray[np.float32]
+
+
+def read_audio(path: str | os.PathLike[str]) -> Samples:
+    """Samples of a sound file at 16 kHz in [-1, 1], (N,).
+
+    RIFF, NIST SPHERE (PCM), FLAC and whatever else libsndfile reads. Channels are averaged; files that are sampled
+    faster are brought down to 16 kHz by a polyphase filter; slower ones, truncated, empty or compressed by shorten,
+    raise ValueError.
+    """
+    soundfile = extra("soundfile")
+    path = Path(path)
+    with path.open("rb") as beginning:
+        head = beginning.read(1024)
+    if head.startswith(b"NIST_1A") and b"shorten" in head:
+        raise ValueError(f"{path} is compressed by shorten, which cannot be read; sph2pipe -f wav {path.name} converts")
+    try:
+        with soundfile.SoundFile(path) as file:
+            samples, rate = file.read(dtype="float32", always_2d=True).mean(1), file.samplerate
+            _check_whole(path, head, file)
+    except soundfile.SoundFileError as error:
+        raise ValueError(f"{path} cannot be read as sound ({error}); restore it from a copy or convert it") from error
+    if not len(samples) or not np.isfinite(samples).all():
+        raise ValueError(f"{path} has {len(samples)} samples, not all finite; give at least one, and no NaN")
+    if rate < RATE:
+        raise ValueError(f"{path} has {rate} samples a second; {RATE} or more are needed: take another recording")
+    return samples if rate == RATE else _resampled(samples, rate)
+
+
+def extra(module: str) -> Any:
+    """A module of the extra `speech`."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise ImportError(f"sound needs {module}, which is not installed: pip install 'orbitpool[speech]'") from error
+
+
+def _check_whole(path: Path, head: bytes, file: Any) -> None:
+    """Raise ValueError if a file is shorter than its own header says."""
+    declared = re.search(rb"sample_count -i (\d+)", head) if file.format == "NIST" else None
+    told = re.search(r"data : (\d+) \(should be (\d+)\)", file.extra_info)  # how libsndfile reports a short RIFF
+    missing = int(declared[1]) - file.frames if declared else int(told[1]) - int(told[2]) if told else 0
+    if missing > 0:
+        unit = "samples" if declared else "bytes"
+        raise ValueError(f"{path} is truncated: {missing} {unit} are missing; restore it from a copy")
+
+
+def _resampled(samples: Samples, rate: int) -> Samples:
+    from scipy.signal import resample_poly
+
+    shared = gcd(rate, RATE)
+    return np.asarray(resample_poly(samples, RATE // shared, rate // shared), dtype=np.float32)

@@ -1,0 +1,82 @@
+"""A user's own recordings on the command line: fit, then encode."""
+
+import csv
+import os
+import sys
+
+import numpy as np
+import pytest
+import soundfile
+from numpy.testing import assert_allclose
+
+import orbitpool
+from orbitpool import cli
+from orbitpool.speech import read_table
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    """Four recordings of a hum and a hiss, and the table that names them."""
+    folder, rows = tmp_path_factory.mktemp("own"), ["file,start,end,label"]
+    rng, t = np.random.default_rng(0), np.arange(8000) / 16_000
+    for i in range(4):
+        hum, hiss = np.sin(2 * np.pi * (200 + 10 * i) * t), rng.normal(size=8000)
+        soundfile.write(folder / f"{i}.wav", 0.1 * np.concatenate([hum, hiss]), 16_000)
+        rows += [f"{i}.wav,0,0.5,hum", f"{i}.wav,0.5,,hiss"]
+    (folder / "table.csv").write_text("\n".join(rows))
+    return folder / "table.csv"
+
+
+@pytest.fixture
+def command(monkeypatch, capsys):
+    """Run a command line; its exit status, and what it says on stdout and stderr."""
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["orbitpool", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stop:
+            cli.main()
+        return stop.value.code, *capsys.readouterr()
+
+    return run
+
+
+def test_fit_and_encode(command, table, tmp_path):
+    model = tmp_path / "model.safetensors"
+    code, says, _ = command("fit", table, "--kind", "sound", "--components", 4, "--epochs", 2, "--out", model)
+    assert (code, says) == (0, f"{model}: 4 filters, 41 features\n")
+    for name in ("z.npy", "z.npz", "z.csv"):
+        code, says, _ = command("encode", model, table, "--out", tmp_path / name)
+        assert (code, says) == (0, f"{tmp_path / name}: 8 rows of 41 features\n")
+    expected = orbitpool.load(model).transform(read_table(table).segments)
+    assert_allclose(np.load(tmp_path / "z.npy"), expected, atol=1e-6)
+    packed = np.load(tmp_path / "z.npz")
+    assert list(packed["labels"]) == ["hum", "hiss"] * 4
+    assert_allclose(packed["features"], expected, atol=1e-6)
+    with (tmp_path / "z.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert (rows[1]["label"], float(rows[1]["start"]), float(rows[1]["end"])) == ("hiss", 0.5, 1.0)
+    assert_allclose([float(row["feature40"]) for row in rows], expected[:, 40], atol=1e-6)
+
+
+def test_what_goes_wrong_is_one_sentence(command, table, tmp_path):
+    model = tmp_path / "model.safetensors"
+    for arguments, says in (
+        (("fit", table, "--kind", "smell", "--out", model), "kind is 'smell'; choose one of 'sound'"),
+        (
+            ("fit", table, "--transforms", "turns", "--out", model),
+            "transforms is 'turns'; choose one of 'shifts', 'none'",
+        ),
+        (("fit", tmp_path / "none.csv", "--out", model), "none.csv"),
+        (("encode", table, table, "--out", tmp_path / "z.npy"), "table.csv is not a file that orbitpool wrote"),
+        (("encode", table, table, "--out", tmp_path / "z.txt"), "the ending of --out is '.txt'; choose one of '.npy'"),
+    ):
+        code, _, complaint = command(*arguments)
+        assert code == 1
+        assert says in complaint
+    assert os.listdir(tmp_path) == []
+
+
+def test_models_without_a_kind_of_data_are_refused(command, table, tmp_path, digits):
+    orbitpool.TIRBM(2, n_iter=1).fit(digits).save(tmp_path / "model")
+    _, _, complaint = command("encode", tmp_path / "model", table, "--out", tmp_path / "z.npy")
+    assert "is a TIRBM without a kind of data; use its transform in Python" in complaint
