@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -74,7 +73,7 @@ def reproduce(
     """Run rows of a table, or draw a figure; runs that are in the results already are not run again."""
     from orbitpool.experiments import figures, runner
     from orbitpool.experiments.recipes import select
-    from orbitpool.experiments.results import lead, summary
+    from orbitpool.experiments.results import leads, summary
 
     if data_dir is not None and not data_dir.is_dir():
         raise ValueError(
@@ -93,10 +92,8 @@ def reproduce(
     for result in runner.reproduce(select(table, _names(rows)), results, seeds=seeds, tell=_tell, **options):  # type: ignore[arg-type]
         print(f"{result['row']:<26} {result['metric']} {summary(result)}, paper {result['paper']}", flush=True)
         done.append(result)
-    for first, second in pairwise(done):
-        if "folds" in first["runs"][0] and len(first["values"]) == len(second["values"]) > 1:
-            ahead, error = lead(second, first)
-            print(f"{second['row']} leads {first['row']} by {ahead:.2f}, standard error {error:.2f} over the folds")
+    for sentence in leads(done):
+        print(sentence)
 
 
 @app.command()

@@ -6,6 +6,7 @@ import json
 import platform
 import statistics
 from dataclasses import asdict
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +58,13 @@ def described(recipe: Recipe) -> dict[str, Any]:
 
 def is_current(result: dict[str, Any], recipe: Recipe) -> bool:
     """Whether a result was made by the recipe as it is now."""
-    return bool(result.get("recipe") == described(recipe.quick() if result["quick"] else recipe))
+    now = described(recipe.quick() if result["quick"] else recipe)
+    return _set(result.get("recipe", {})) == _set(now)
+
+
+def _set(recipe: dict[str, Any]) -> dict[str, Any]:
+    """What is not None, so that results outlive fields that recipes gain."""
+    return {name: value for name, value in recipe.items() if value is not None}
 
 
 def save(
@@ -107,6 +114,17 @@ def versions() -> dict[str, str]:
         "scikit-learn": sklearn.__version__,
         "python": platform.python_version(),
     }
+
+
+def leads(found: list[dict[str, Any]]) -> list[str]:
+    """By how much each result is ahead of the one before it, in words, where both have values on the same folds."""
+    said = []
+    for first, second in pairwise(found):
+        if "folds" in first["runs"][0] and len(first["values"]) == len(second["values"]) > 1:
+            ahead, error = lead(second, first)
+            names = f"{second['row']} leads {first['row']}"
+            said.append(f"{names} by {ahead:.2f} points, with a standard error of {error:.2f} over the folds.")
+    return said
 
 
 def lead(result: dict[str, Any], other: dict[str, Any]) -> tuple[float, float]:

@@ -13,6 +13,8 @@ TITLES = {
     "table1": "Table 1: digits that are turned, scaled or shifted, test error",
     "table2": "Table 2: CIFAR-10, test accuracy",
     "table3": "Table 3: STL-10, test accuracy",
+    "table4": "Table 4: phones of TIMIT, linear classifier, test accuracy",
+    "table5": "Table 5: phones of TIMIT, RBF-kernel classifier, test accuracy",
     "figure3": "Figure 3: the data sets, and filters on turned digits",
     "figure4": "Figure 4: filters on natural images",
 }
@@ -47,14 +49,15 @@ def title(name: str, quick: bool) -> str:
 def _section(recipes: list[Recipe], quick: bool, found: dict[str, dict[str, Any] | None]) -> Section:
     name = recipes[0].table
     table = Table(HEAD, [_row(recipe, found[recipe.row]) for recipe in recipes])
-    return Section(title(name, quick), _small(name) if quick else "", table)
+    words = [_small(name)] if quick else []
+    return Section(title(name, quick), " ".join(words + results.leads([r for r in found.values() if r])), table)
 
 
 def _small(table: str) -> str:
     """What --quick makes smaller."""
-    parameters, images = QUICK[table]["parameters"], QUICK[table]["images"]
-    sizes = " and ".join(f"{count:,} {part}" for part, count in images.items())
-    return f"All rows have {parameters['n_components']} filters and {parameters['n_iter']} epochs, on {sizes} images."
+    parameters, images = QUICK[table]["parameters"], QUICK[table].get("images", {})
+    sizes = " and ".join(f"{count:,} {part} images" for part, count in images.items()) or "two of the splits"
+    return f"Learners have {parameters['n_components']} filters and {parameters['n_iter']} epochs, on {sizes}."
 
 
 def _row(recipe: Recipe, result: dict[str, Any] | None) -> tuple[str, ...]:
