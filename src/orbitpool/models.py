@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 
 from orbitpool import modelfile
+from orbitpool.images import ConvFeatures
 from orbitpool.kernels import choose_device
 from orbitpool.learners import CLASSES, Learner, files
 from orbitpool.learners.around import AroundLearner
 from orbitpool.speech import SpeechFeatures
 
-AROUND: dict[str, type[AroundLearner]] = {"SpeechFeatures": SpeechFeatures}
+AROUND: dict[str, type[AroundLearner]] = {"ConvFeatures": ConvFeatures, "SpeechFeatures": SpeechFeatures}
 
 
 def load(path: str | os.PathLike[str], device: str = "auto") -> Learner | AroundLearner:

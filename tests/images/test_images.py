@@ -9,6 +9,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+import orbitpool
 from orbitpool import TIOMP, TIRBM, TIAutoencoder
 from orbitpool import transforms as T
 from orbitpool.images import ZCA, ContrastNormalizer, ConvFeatures, dense_patches, random_patches
@@ -96,6 +97,38 @@ def test_kinds_of_images(colour_images):
     grey = ConvFeatures(TIOMP(4, n_iter=1), patch_size=5, n_patches=500, random_state=0).fit(colour_images[..., 0])
     assert grey.transform(colour_images[..., 0]).shape == (60, 32)
     assert_array_equal(grey.transform(colour_images[..., :1]), grey.transform(colour_images[..., 0]))
+
+
+def test_images_of_different_sizes_are_encoded_each_at_its_own(colour_images):
+    features = ConvFeatures(LEARNERS[0], n_patches=2000, random_state=0)
+    as_list, as_array = clone(features).fit(list(colour_images)), features.fit(colour_images)
+    assert_array_equal(as_list.learner_.components_, as_array.learner_.components_)
+    cut = [image[: 32 - i % 3, i % 5 :] for i, image in enumerate(colour_images)]
+    each = np.concatenate([features.transform(image[None]) for image in cut])
+    assert_allclose(features.transform(cut), each, atol=1e-5)
+    assert clone(features).fit(cut).learner_.components_.shape == (7, 108)
+    for images, says in (
+        ([colour_images[0], colour_images[0, ..., 0]], "images have 1 channels, but filters were learned from 3"),
+        ([], "X holds 0 images"),
+    ):
+        with pytest.raises(ValueError, match=says):
+            clone(features).fit(images)
+
+
+@pytest.mark.parametrize(
+    ("learner", "patch_size"), [*((learner, None) for learner in LEARNERS[1:4]), (TIOMP(4, n_iter=1), (5, 6))]
+)
+def test_a_loaded_model_is_the_saved_one(learner, patch_size, colour_images, tmp_path):
+    model = ConvFeatures(learner, patch_size=patch_size, n_patches=500, stride=2, grid=3, random_state=0)
+    model.fit(colour_images).save(tmp_path / "model")
+    twin = orbitpool.load(tmp_path / "model")
+    assert isinstance(twin, ConvFeatures)
+    assert_array_equal(twin.transform(colour_images), model.transform(colour_images))
+    same = lambda m: {k: v for k, v in m.get_params(deep=False).items() if k != "learner"}  # noqa: E731
+    assert same(twin) == same(model)
+    twin.learner_ = LogisticRegression()
+    with pytest.raises(ValueError, match="a LogisticRegression cannot be written to a file"):
+        twin.save(tmp_path / "other")
 
 
 def test_it_works_in_a_pipeline(digits):

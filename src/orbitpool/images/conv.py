@@ -4,27 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import prod
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import torch
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
+from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from orbitpool.encoders import Encoder
-from orbitpool.images.patches import as_floats, as_images, check_fits, dense_patches, random_patches
+from orbitpool.images.patches import Groups, as_floats, by_size, check_fits, dense_patches, random_patches
 from orbitpool.images.whitening import CONTRAST, FLOOR, normalize_contrast, whitening
 from orbitpool.kernels import choose_device
 from orbitpool.kernels.poses import fused
 from orbitpool.learners import Learner
+from orbitpool.learners.around import AroundLearner
 from orbitpool.learners.checks import at_least, one_of, whole
 
 CellSums = Callable[[Tensor, Tensor], Tensor]  # (N, P, D) patches and their cells (P,) to (N, cells, F)
 BUDGET = 128 * 2**20  # bytes of patches, or of their features, at a time
 
 
-class ConvFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class ConvFeatures(AroundLearner):
     """Features of whole images from a learner of patches.
 
     `fit` normalises and whitens random patches and fits a clone of the learner to them. `transform` encodes every
@@ -62,6 +63,10 @@ class ConvFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         Mean of the normalised patches, and what whitens them.
     """
 
+    FITTED: ClassVar = ("mean_", "whitening_")
+    learner: Learner
+    learner_: Learner
+
     def __init__(
         self,
         learner: Learner,
@@ -92,7 +97,7 @@ class ConvFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
         Parameters
         ----------
-        X : array or tensor of images; bytes count as 0-1
+        X : array or tensor of images, or a list of images (H, W[, C]) of any sizes; bytes count as 0-1
         y : ignored
 
         Returns
@@ -100,12 +105,11 @@ class ConvFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self
         """
         self._check()
-        images = as_images(X)
-        self._check_grid(images.shape[1], images.shape[2])
-        device = choose_device(self.device, X)
+        groups, device = by_size(X), choose_device(self.device, X)
+        for _, images in groups:
+            self._check_images(images, groups[0][1].shape[3])
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        chosen = random_patches(images, self.n_patches, self._patch, torch.Generator().manual_seed(seed))
-        patches = self._normalize(as_floats(chosen, device).flatten(1))
+        patches = self._normalize(self._some_patches(groups, torch.Generator().manual_seed(seed), device))
         _check_finite(patches)
         mean, P = self._whitening(patches)
         learner = clone(self.learner)
@@ -113,26 +117,34 @@ class ConvFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             learner.set_params(random_state=seed)
         self.learner_ = learner.set_params(device=str(device)).fit((patches - mean) @ P)
         self.mean_, self.whitening_ = mean.cpu().numpy(), P.cpu().numpy()
-        self.n_features_in_ = prod(images.shape[1:])
-        self.image_shape_ = tuple(images.shape[1:])
+        self.n_features_in_ = prod(groups[0][1].shape[1:])
         return self
+
+    def _some_patches(self, groups: Groups, generator: torch.Generator, device: torch.device) -> Tensor:
+        """Random patches as floats, (n_patches, D): of each size as large a share as its images have."""
+        ends = torch.tensor([len(images) for _, images in groups]).cumsum(0)
+        counts = (ends * self.n_patches).div(ends[-1], rounding_mode="floor").diff(prepend=torch.tensor([0]))
+        some = [
+            random_patches(images, int(count), self._patch, generator)
+            for (_, images), count in zip(groups, counts, strict=True)
+        ]
+        return torch.cat([as_floats(patches, device).flatten(1) for patches in some])
 
     @torch.no_grad()
     def transform(self, X: Any) -> Any:
         """Features averaged on the grid, (N, grid * grid * features of a patch), cell by cell, row by row."""
         check_is_fitted(self)
-        images = as_images(X)
-        if images.shape[3] != self.image_shape_[2]:
-            raise ValueError(
-                f"images have {images.shape[3]} channels, but filters were learned from {self.image_shape_[2]}; "
-                "give images of the same kind"
-            )
-        self._check_grid(images.shape[1], images.shape[2])
-        device = choose_device(self.device, X)
+        groups, device = by_size(X), choose_device(self.device, X)
+        for _, images in groups:
+            self._check_images(images, len(self.mean_) // prod(self._patch))
         home = X.device if isinstance(X, Tensor) else torch.device("cpu")
-        encode, budget = self._encoder(device, torch.float64 if images.dtype == torch.float64 else torch.float32)
-        parts = torch.split(images, max(1, budget // prod(self._places(images))))
-        features = torch.cat([self._pooled(encode, budget, part, device).to(home) for part in parts])
+        dtype = torch.float64 if groups[0][1].dtype == torch.float64 else torch.float32
+        encode, budget = self._encoder(device, dtype)
+        features = torch.empty(sum(len(at) for at, _ in groups), self._n_features_out, dtype=dtype, device=home)
+        for places, images in groups:
+            some = max(1, budget // prod(self._places(images)))
+            for at, part in zip(torch.split(places, some), torch.split(images, some), strict=True):
+                features[at.to(home)] = self._pooled(encode, budget, part, device).to(home)
         return features if isinstance(X, Tensor) else features.numpy()
 
     def _encoder(self, device: torch.device, dtype: torch.dtype) -> tuple[CellSums, int]:
@@ -198,7 +210,13 @@ class ConvFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         if transforms is not None and len(transforms.field_shape) != 2:
             raise ValueError(f"{transforms!r} is not for images; give transformations of (rows, columns)")
 
-    def _check_grid(self, height: int, width: int) -> None:
+    def _check_images(self, images: Tensor, channels: int) -> None:
+        if images.shape[3] != channels:
+            raise ValueError(
+                f"images have {images.shape[3]} channels, but filters were learned from {channels}; "
+                "give images of the same kind"
+            )
+        height, width = images.shape[1:3]
         check_fits(self._patch, (height, width))
         places = [(side - size) // self.stride + 1 for side, size in zip((height, width), self._patch, strict=True)]
         if min(places) < self.grid:

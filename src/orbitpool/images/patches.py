@@ -8,6 +8,22 @@ import numpy as np
 import torch
 from torch import Tensor
 
+Groups = list[tuple[Tensor, Tensor]]  # places in the list that was given, (n,), and the images that stand there
+
+
+def by_size(X: Any) -> Groups:
+    """Images as tensors (n, H, W, C), one for each size, with their places in X: an array has one size, a list any."""
+    if not isinstance(X, (list, tuple)):
+        images = as_images(X)
+        return [(torch.arange(len(images)), images)]
+    arrays = [np.asarray(x) for x in X]
+    places: dict[Any, list[int]] = {}
+    for i, array in enumerate(arrays):
+        places.setdefault((array.shape, array.dtype), []).append(i)
+    if not places:
+        raise ValueError("X holds 0 images; give at least one")
+    return [(torch.tensor(at), as_images(np.stack([arrays[i] for i in at]))) for at in places.values()]
+
 
 def as_images(X: Any) -> Tensor:
     """Images as a tensor (N, H, W, C), without a copy where that can be."""

@@ -26,6 +26,9 @@ class AroundLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model with its learner; see `orbitpool.load`."""
         check_is_fitted(self)
+        if not isinstance(self.learner_, (Learner, type(None))):
+            name = type(self.learner_).__name__
+            raise ValueError(f"a {name} cannot be written to a file; only a TIRBM, TIAutoencoder or TIOMP can")
         inner, tensors = (None, {}) if self.learner_ is None else files.pack(self.learner_, self.learner_._state)
         content = {
             "class": type(self).__name__,
@@ -42,7 +45,8 @@ class AroundLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     ) -> Self:
         """The model that `save` wrote, to work on a device."""
         inner = None if content["learner"] is None else files.unpack(content["learner"], tensors, classes, device)
-        model = cls(learner=None if inner is None else clone(inner), **{**content["parameters"], "device": device})
+        parameters = {**files.revived_parameters(content), "device": device}
+        model = cls(learner=None if inner is None else clone(inner), **parameters)
         model._check()
         model.learner_, model.n_features_in_ = inner, content["n_features_in"]
         for name in cls.FITTED:

@@ -49,7 +49,7 @@ def unpack(
     """The learner that `pack` took apart, to work on a device; whatever is wrong with it raises some exception."""
     shapes = content["transforms"]
     transforms = None if shapes is None else modelfile.unpack_transforms(shapes, tensors)
-    parameters = {name: _revive(value) for name, value in content["parameters"].items()}
+    parameters = revived_parameters(content)
     learner = classes[content["class"]](transforms=transforms, **{**parameters, "device": device, "checkpoint": None})
     learner._check()
     learner.set_params(checkpoint=parameters["checkpoint"])
@@ -109,6 +109,11 @@ def plain_parameters(estimator: Any, without: str) -> dict[str, Any]:
     return {name: _plain(value) for name, value in parameters.items()}
 
 
+def revived_parameters(content: dict[str, Any]) -> dict[str, Any]:
+    """What `plain_parameters` was given, out of a file's content."""
+    return {name: _revive(value) for name, value in content["parameters"].items()}
+
+
 def _plain(value: Any) -> Any:
     if isinstance(value, (os.PathLike, torch.device)):
         return str(value)
@@ -116,9 +121,13 @@ def _plain(value: Any) -> Any:
         return value.item()
     if isinstance(value, dict):
         return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (tuple, list)):
+        return [_plain(item) for item in value]
     return value if isinstance(value, (str, int, float, bool, type(None))) else None  # a RandomState does not travel
 
 
 def _revive(value: Any) -> Any:
-    """A schedule's epochs are numbers again."""
+    """A schedule's epochs are numbers again, and sizes tuples."""
+    if isinstance(value, list):
+        return tuple(value)
     return {int(key): item for key, item in value.items()} if isinstance(value, dict) else value
