@@ -14,6 +14,7 @@ from orbitpool.datasets.dataset import Provenance
 from orbitpool.datasets.store import DataCorrupt, DataMissing, Folder, data_dir
 
 _IML = (1024, 1536)  # rows and columns of a van Hateren image
+OUTSIDE = "lies outside the class folders"
 _IML_ROOMS = ("vanhateren", "van_hateren", "natural", ".")
 
 
@@ -52,7 +53,7 @@ def natural_images(folder: Folder | None = None, most: int = 50) -> tuple[list[N
         return [_read_iml(p) for p in paths], "official", f"{len(paths)} van Hateren images in {paths[0].parent}"
     if paths := sorted((home / "natural").glob("*.tif*")):
         paths = _spread(paths, most)
-        images = [_scaled(_read_image(p, grey=True)) for p in paths]
+        images = [_scaled(read_image(p, grey=True)) for p in paths]
         return images, "stand-in", f"{len(paths)} grey photographs in {paths[0].parent}"
     return sample_photographs()[:most], "stand-in", "the photographs that come with scikit-learn, in grey"
 
@@ -76,31 +77,41 @@ def image_folder(path: Folder, grey: bool = False, strict: bool = False) -> Imag
     strict : bool
         Whether a file that cannot be read is an error; else it is left out and listed in `problems`.
     """
-    top = Path(path).expanduser()
-    if not top.is_dir():
-        raise DataMissing(f"{top} is not a folder; give one that holds images, or subfolders with images")
-    groups = {p.name: _image_files(p.rglob("*")) for p in sorted(top.iterdir()) if p.is_dir()}
-    names = tuple(name for name, paths in groups.items() if paths and not name.startswith("."))
-    loose = _image_files(top.iterdir())
-    if not names and not loose:
-        raise DataMissing(f"{top} holds no images; give a folder with images (such as .png, .jpg) or class subfolders")
+    groups, loose = class_files(path)
+    names = tuple(name for name in groups if name)
     found = ImageFolder([], None, names, [], [])
     labels: list[int] = []
-    for label, paths in enumerate([groups[name] for name in names] or [loose]):
+    for label, paths in enumerate(groups.values()):
         for file in paths:
             labels += [label] * _append(found, file, grey, strict)
     if not names:
         return found
-    found.problems.extend((file, "lies outside the class folders") for file in loose)
+    found.problems.extend((file, OUTSIDE) for file in loose)
     if strict and loose:
-        raise DataCorrupt(f"{loose[0]} lies outside the class folders {', '.join(names)}; move it into one of them")
+        raise DataCorrupt(f"{loose[0]} {OUTSIDE} {', '.join(names)}; move it into one of them")
     return found._replace(labels=np.array(labels, np.int64))
+
+
+def class_files(path: Folder) -> tuple[dict[str, list[Path]], list[Path]]:
+    """The image files below a folder by class, sorted, and those beside the class folders.
+
+    Every subfolder with images is a class; if there is none, the folder's own images are the one class "".
+    """
+    top = Path(path).expanduser()
+    if not top.is_dir():
+        raise DataMissing(f"{top} is not a folder; give one that holds images, or subfolders with images")
+    groups = {p.name: _image_files(p.rglob("*")) for p in sorted(top.iterdir()) if p.is_dir()}
+    classes = {name: paths for name, paths in groups.items() if paths and not name.startswith(".")}
+    loose = _image_files(top.iterdir())
+    if not classes and not loose:
+        raise DataMissing(f"{top} holds no images; give a folder with images (such as .png, .jpg) or class subfolders")
+    return (classes, loose) if classes else ({"": loose}, [])
 
 
 def _append(found: ImageFolder, file: Path, grey: bool, strict: bool) -> int:
     """Add an image, or the reason why not; how many were added."""
     try:
-        found.images.append(_read_image(file, grey))
+        found.images.append(read_image(file, grey))
     except DataCorrupt as problem:
         if strict:
             raise
@@ -117,7 +128,7 @@ def _image_files(paths: Iterable[Path]) -> list[Path]:
     return sorted(p for p in paths if p.suffix.lower() in suffixes and not p.name.startswith(".") and p.is_file())
 
 
-def _read_image(path: Path, grey: bool) -> NDArray[np.uint8]:
+def read_image(path: Path, grey: bool) -> NDArray[np.uint8]:
     """An image file upright in bytes, (H, W) in grey or (H, W, 3)."""
     from PIL import Image, ImageOps
 

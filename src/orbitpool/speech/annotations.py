@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import csv
 import os
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from orbitpool.speech.audio import RATE
 from orbitpool.speech.phones import PHONES
 from orbitpool.speech.recordings import Recording, Segment, segment
+from orbitpool.tables import rows
 
 
 class Span(NamedTuple):
@@ -66,7 +65,7 @@ def read_table(path: str | os.PathLike[str]) -> Table:
     path = Path(path)
     recordings: dict[tuple[str, str], Recording] = {}
     table = Table([], [])
-    for where, row in _rows(path):
+    for where, row in rows(path, needs=("file", "start", "end"), may=("label", "speaker")):
         key = row["file"], row.get("speaker", "")
         if key not in recordings:
             try:
@@ -82,31 +81,6 @@ def read_table(path: str | os.PathLike[str]) -> Table:
     if not table.segments:
         raise ValueError(f"{path} has no rows below its header; give one a segment: file,start,end,label")
     return table
-
-
-def _rows(path: Path) -> Iterator[tuple[str, dict[str, str]]]:
-    """The file and line of each row, and its fields by the names in the header."""
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            reader = csv.DictReader(file, restval="")
-            _check_header(path, reader.fieldnames or [])
-            for row in reader:
-                where = f"{path}, line {reader.line_num}"
-                if None in row or not row["file"]:
-                    raise ValueError(f"{where}: {row} has no file or too many fields; quote fields that hold commas")
-                yield where, row
-    except (csv.Error, UnicodeDecodeError) as error:
-        raise ValueError(
-            f"{path} is not a table of comma-separated fields in UTF-8: {error}; export it anew"
-        ) from error
-
-
-def _check_header(path: Path, columns: Sequence[str]) -> None:
-    if missing := [name for name in ("file", "start", "end") if name not in columns]:
-        raise ValueError(
-            f"{path}, line 1: the header is {','.join(columns)!r} and lacks {', '.join(missing)}; "
-            "it must be file,start,end and may have label,speaker"
-        )
 
 
 def _seconds(text: str, name: str, where: str) -> float | None:
