@@ -26,6 +26,14 @@ app = typer.Typer(
 Results = Annotated[Path, typer.Option("--results", help="Folder of the results, one JSON a row.")]
 DataDir = Annotated[Path | None, typer.Option(help="Folder of the data; else $ORBITPOOL_DATA, else the cache.")]
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
+Source = Annotated[
+    Path,
+    typer.Argument(
+        help="A folder of images (subfolders are classes), a .npy or .npz of images, a CSV of images: file and, if you "
+        "like, label; or a CSV of sound: file,start,end and, if you like, label,speaker."
+    ),
+]
+Strict = Annotated[bool, typer.Option("--strict", help="Stop at an image that cannot be read; else it is left out.")]
 
 
 @app.command()
@@ -110,37 +118,81 @@ def report(
 
 @app.command()
 def fit(
-    source: Annotated[Path, typer.Argument(help="For sound, a CSV: file,start,end and, if you like, label,speaker.")],
+    source: Source,
     out: Annotated[Path, typer.Option(help="The model's file, such as model.safetensors.")],
-    kind: Annotated[str, typer.Option(help="What the source holds: sound.")] = "sound",
-    transforms: Annotated[str | None, typer.Option(help="For sound: shifts (if not given) or none.")] = None,
-    components: Annotated[int, typer.Option(help="How many filters.")] = 256,
-    epochs: Annotated[int, typer.Option(help="How often to go through the data.")] = 30,
+    kind: Annotated[str | None, typer.Option(help="image or sound; as the source looks if not given.")] = None,
+    transforms: Annotated[
+        str | None,
+        typer.Option(
+            help="For images: combined (if not given), rotation, translation, scaling, none, or a .npy file of "
+            "matrices (S, D2, D1). For sound: shifts (if not given) or none."
+        ),
+    ] = None,
+    components: Annotated[int, typer.Option(min=1, help="How many filters.")] = 256,
+    epochs: Annotated[
+        int | None, typer.Option(min=1, help="How often to go through the data: 20 for images, 30 for sound.")
+    ] = None,
     seed: int = 0,
     device: Device = "auto",
+    strict: Strict = False,
 ) -> None:
-    """Learn features from your own data."""
+    """Learn features from your own data; settings are chosen from it, and told."""
     from orbitpool import userdata
 
-    model = userdata.fit(source, kind, transforms, seed, device, n_components=components, n_iter=epochs, verbose=True)
-    model.save(out)
+    given = {"n_components": components, "verbose": True} | ({} if epochs is None else {"n_iter": epochs})
+    model = userdata.fit(
+        source, out, kind, transforms=transforms, seed=seed, device=device, strict=strict, tell=_tell, **given
+    )
     print(f"{out}: {components} filters, {len(model.get_feature_names_out())} features")
 
 
 @app.command()
 def encode(
     model: Annotated[Path, typer.Argument(help="A file that fit wrote.")],
-    source: Annotated[Path, typer.Argument(help="As for fit.")],
+    source: Source,
     out: Annotated[
-        Path, typer.Option(help="The features' file: .npy, or with what they are features of .npz or .csv.")
+        Path, typer.Option(help="The features' file: .npy, or with what they are features of .npz, .csv or .parquet.")
     ],
     device: Device = "auto",
+    strict: Strict = False,
 ) -> None:
     """Turn your own data into features."""
     from orbitpool import userdata
 
-    rows, columns = userdata.encode(model, source, out, device)
+    rows, columns = userdata.encode(model, source, out, device, strict, _tell)
     print(f"{out}: {rows} rows of {columns} features")
+
+
+@app.command()
+def classify(
+    features: Annotated[Path, typer.Argument(help="A file that encode wrote (.npz, .csv, .parquet), or a model.")],
+    source: Annotated[Path | None, typer.Argument(help="With a model, what to encode: as for fit.")] = None,
+    folds: Annotated[int, typer.Option(help="Parts of the data, each judged by what the others teach.")] = 5,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    seed: int = 0,
+    device: Device = "auto",
+    strict: Strict = False,
+) -> None:
+    """Cross-validate a linear classifier on features, with labels from class folders or a column."""
+    from json import dumps
+
+    from orbitpool import userdata
+
+    judgement = userdata.classify(features, source, folds, seed, device, strict, _tell)
+    print(dumps(judgement.as_json()) if json else "\n".join(judgement.in_words()))
+
+
+@app.command()
+def inspect(
+    model: Annotated[Path, typer.Argument(help="A file that fit or save wrote.")],
+    out: Annotated[Path | None, typer.Option(help="A PNG file for its filters.")] = None,
+) -> None:
+    """What a model is, how long it learned, and its filters as a picture."""
+    from orbitpool import userdata
+
+    print("\n".join(userdata.inspect(model, out)))
+    if out is not None:
+        print(f"{out}: its filters")
 
 
 def _names(rows: str | None) -> list[str] | None:

@@ -2,7 +2,6 @@
 
 import csv
 import os
-import sys
 
 import numpy as np
 import pytest
@@ -10,7 +9,6 @@ import soundfile
 from numpy.testing import assert_allclose
 
 import orbitpool
-from orbitpool import cli
 from orbitpool.speech import read_table
 
 
@@ -25,19 +23,6 @@ def table(tmp_path_factory):
         rows += [f"{i}.wav,0,0.5,hum", f"{i}.wav,0.5,,hiss"]
     (folder / "table.csv").write_text("\n".join(rows))
     return folder / "table.csv"
-
-
-@pytest.fixture
-def command(monkeypatch, capsys):
-    """Run a command line; its exit status, and what it says on stdout and stderr."""
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["orbitpool", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stop:
-            cli.main()
-        return stop.value.code, *capsys.readouterr()
-
-    return run
 
 
 def test_fit_and_encode(command, table, tmp_path):
@@ -61,7 +46,7 @@ def test_fit_and_encode(command, table, tmp_path):
 def test_what_goes_wrong_is_one_sentence(command, table, tmp_path):
     model = tmp_path / "model.safetensors"
     for arguments, says in (
-        (("fit", table, "--kind", "smell", "--out", model), "kind is 'smell'; choose one of 'sound'"),
+        (("fit", table, "--kind", "smell", "--out", model), "kind is 'smell'; choose one of 'image', 'sound'"),
         (
             ("fit", table, "--transforms", "turns", "--out", model),
             "transforms is 'turns'; choose one of 'shifts', 'none'",

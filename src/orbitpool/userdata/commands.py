@@ -1,0 +1,92 @@
+"""The commands for a user's own data, whatever kind it is of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from orbitpool.images.pictures import mosaic, save_png
+from orbitpool.learners.checks import one_of
+from orbitpool.models import load
+from orbitpool.tables import header, rows
+from orbitpool.userdata import featurefiles, images, sound
+from orbitpool.userdata.items import Columns, Tell
+from orbitpool.userdata.judging import Judgement, judge
+from orbitpool.userdata.looking import in_words, tiles
+from orbitpool.wholefile import check_writable
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of data: how it is learned, which models take it, and how they encode it."""
+
+    learn: Callable[..., Any]
+    is_model: Callable[[Any], bool]
+    encode: Callable[..., tuple[NDArray[Any], Columns]]
+
+
+KINDS = {
+    "image": Kind(images.learn, images.is_model, images.encode),
+    "sound": Kind(sound.learn, sound.is_model, sound.encode),
+}
+
+
+def fit(source: Path, out: Path, kind: str | None, **options: Any) -> Any:
+    """A model learned from a source of data, and written to a file."""
+    name = kind or guess_kind(source)
+    one_of("kind", name, KINDS)
+    check_writable(out.absolute().parent)
+    model = KINDS[name].learn(source, **options)
+    model.save(out)
+    return model
+
+
+def guess_kind(source: Path) -> str:
+    """The kind of data in a source: a table of times or of sound files is sound, all else images."""
+    if source.suffix != ".csv":
+        return "image"
+    if {"start", "end"} & set(header(source)):
+        return "sound"
+    first = next((row["file"] for _, row in rows(source, ("file",), ("start", "end", "label"))), "")
+    return "sound" if first.lower().endswith(sound.ENDINGS) else "image"
+
+
+def encode(model: Path, source: Path, out: Path, device: str, strict: bool, tell: Tell) -> tuple[int, int]:
+    """Write the features of a source to a .npy, .npz, .csv or .parquet file; how many rows and columns there are."""
+    featurefiles.check(out)
+    Z, columns = _encoded(model, source, device, strict, tell)
+    featurefiles.write(out, Z, columns)
+    return len(Z), Z.shape[1]
+
+
+def classify(
+    features: Path, source: Path | None, folds: int, seed: int, device: str, strict: bool, tell: Tell
+) -> Judgement:
+    """How well a linear classifier tells classes apart in a file of features, or in a source that a model encodes."""
+    if source is None:
+        Z, labels = featurefiles.read(features)
+    else:
+        Z, columns = _encoded(features, source, device, strict, tell)
+        labels = columns["label"]
+    return judge(Z, labels, folds, seed, device, tell)
+
+
+def inspect(path: Path, out: Path | None) -> list[str]:
+    """What a model is, line by line; its filters are drawn to a PNG file if one is named."""
+    model = load(path, "cpu")
+    if out is not None:
+        check_writable(out.absolute().parent)
+        save_png(mosaic(tiles(model), zoom=4), out)
+    return in_words(model)
+
+
+def _encoded(path: Path, source: Path, device: str, strict: bool, tell: Tell) -> tuple[NDArray[Any], Columns]:
+    model = load(path, device)
+    kind = next((kind for kind in KINDS.values() if kind.is_model(model)), None)
+    if kind is None:
+        raise ValueError(f"{path} is a {type(model).__name__} without a kind of data; use its transform in Python")
+    return kind.encode(model, source, strict, tell)

@@ -1,0 +1,90 @@
+"""A user's images: learn a model from them, and turn them into features."""
+
+from __future__ import annotations
+
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orbitpool.images import ConvFeatures
+from orbitpool.learners import Learner
+from orbitpool.transforms.set import by
+from orbitpool.userdata.choosing import Look, make_model
+from orbitpool.userdata.items import Columns, Tell
+from orbitpool.userdata.reading import LARGEST, Bytes, Images, open_images, shaped
+
+MOST = 5000  # images to learn from
+AT_ONCE = 500  # images in memory while they are encoded
+
+
+def learn(
+    source: Path, transforms: str | None, seed: int, device: str, strict: bool, tell: Tell, **settings: Any
+) -> Any:
+    """A model of images: ConvFeatures, or a TIRBM where they are small and of one size."""
+    found = open_images(source, strict)
+    chosen = np.sort(np.random.default_rng(seed).permutation(len(found))[:MOST]).tolist()
+    tell(f"reading {len(chosen):,} of {len(found):,} images in {source}, shrunk to {LARGEST} pixels a side at most")
+    _, images = found.read(chosen)
+    _report(found, tell)
+    if not images:
+        raise ValueError(f"none of {len(chosen):,} images in {source} can be read; see the reasons above")
+    look = Look.at(images)
+    tell(look.in_words())
+    model, words = make_model(look, transforms or "combined", {"n_iter": 20, **settings}, seed, device)
+    tell(words)
+    return model.fit(_inputs(model, images, grey=not look.coloured))
+
+
+def is_model(model: Any) -> bool:
+    """Whether a model takes images."""
+    if isinstance(model, Learner):
+        return model.transforms is not None and len(model.transforms.field_shape) == 2 and _channels(model) == 1
+    return isinstance(model, ConvFeatures) and _channels(model) in (1, 3)
+
+
+def encode(model: Any, source: Path, strict: bool, tell: Tell) -> tuple[NDArray[Any], Columns]:
+    """Features of all images that can be read, (N, F), with their files and labels."""
+    found, there, features = open_images(source, strict), [], []
+    grey = _channels(model) == 1
+    size = (
+        by(model.transforms.field_shape) + " pixels"
+        if isinstance(model, Learner)
+        else f"its own size up to {LARGEST} pixels"
+    )
+    tell(f"encoding {len(found):,} images in {source}, each at {size}, in {'grey' if grey else 'colour'}")
+    for start in range(0, len(found), AT_ONCE):
+        places, images = found.read(range(start, min(start + AT_ONCE, len(found))))
+        if images:
+            features.append(model.transform(_inputs(model, images, grey)))
+            there += places
+        tell(f"{min(start + AT_ONCE, len(found)):,} of {len(found):,} done")
+    _report(found, tell)
+    if not features:
+        raise ValueError(f"none of {len(found):,} images in {source} can be read; see the reasons above")
+    return np.concatenate(features), {
+        "file": [found.names[i] for i in there],
+        "label": [found.labels[i] for i in there],
+    }
+
+
+def _inputs(model: Any, images: list[Bytes], grey: bool) -> Any:
+    """Images as a model takes them: a list of bytes for patches, an array (N, H, W) in 0-1 for whole images."""
+    if isinstance(model, ConvFeatures):
+        return [image if not grey else shaped(image, True, image.shape[:2]) for image in images]
+    whole = np.stack([shaped(image, True, model.transforms.field_shape) for image in images])
+    return whole.astype(np.float32) / 255
+
+
+def _channels(model: Any) -> int:
+    """The channels of the images that a fitted model takes."""
+    if isinstance(model, ConvFeatures):
+        return len(model.mean_) // prod(model._patch)
+    return int(model.n_features_in_ // prod(model.transforms.field_shape))
+
+
+def _report(found: Images, tell: Tell) -> None:
+    for line in found.in_words():
+        tell(line)

@@ -1,0 +1,94 @@
+"""How well a linear classifier tells classes apart by their features, judged on rows that it has not seen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics import confusion_matrix
+from sklearn.model_selection import StratifiedKFold
+
+from orbitpool.classifiers import LinearSVM
+from orbitpool.learners.checks import whole
+from orbitpool.userdata.items import Tell
+
+STRENGTHS = (0.0003, 0.003, 0.03)  # values of C, chosen among inside each training set
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """Accuracy on each held-out fold, the C chosen for it, and what was taken for what, (K, K), the truth in rows."""
+
+    classes: list[str]
+    accuracies: list[float]
+    chosen: list[float]
+    confusion: NDArray[np.int64]
+
+    def in_words(self) -> list[str]:
+        """Accuracy in one line, then the confusion matrix."""
+        mean, spread = 100 * np.mean(self.accuracies), 100 * np.std(self.accuracies)
+        rows = int(self.confusion.sum())
+        first = (
+            f"accuracy {mean:.1f} ± {spread:.1f} % over {len(self.accuracies)} folds of {rows:,} rows "
+            f"in {len(self.classes)} classes"
+        )
+        width = max(map(len, self.classes))
+        cell = max(6, *(len(name) + 1 for name in self.classes)) if width <= 12 else 6
+        head = " " * width + "".join(f"{name[: cell - 1]:>{cell}}" for name in self.classes)
+        lines = [
+            f"{name:<{width}}" + "".join(f"{count:>{cell}}" for count in row)
+            for name, row in zip(self.classes, self.confusion.tolist(), strict=True)
+        ]
+        return [first, "rows are the classes, columns what they were taken for", head, *lines]
+
+    def as_json(self) -> dict[str, Any]:
+        """The same for programs."""
+        return {
+            "accuracy": float(np.mean(self.accuracies)),
+            "std": float(np.std(self.accuracies)),
+            "folds": self.accuracies,
+            "C": self.chosen,
+            "classes": self.classes,
+            "confusion": self.confusion.tolist(),
+        }
+
+
+def judge(Z: NDArray[Any], labels: list[str], folds: int, seed: int, device: str, tell: Tell) -> Judgement:
+    """Cross-validate a linear SVM on features (N, F) with N labels, "" for rows that do not count."""
+    whole("folds", folds, 2)
+    known = np.array([name != "" for name in labels])
+    y, X = np.array(labels)[known], Z[known]
+    classes, counts = np.unique(y, return_counts=True)
+    _check_classes(classes, counts, folds)
+    if not known.all():
+        tell(f"{(~known).sum():,} of {len(y) + (~known).sum():,} rows have no label and are left out")
+    accuracies, chosen, guessed = [], [], np.empty_like(y)
+    for fold, (train, test) in enumerate(StratifiedKFold(folds, shuffle=True, random_state=seed).split(X, y), 1):
+        tell(f"fold {fold} of {folds}: {len(train):,} rows to learn from, {len(test):,} to judge by")
+        svm = LinearSVM(
+            STRENGTHS, cv=min(3, _fewest(y[train])), standardize=True, tol=1e-3, device=device, random_state=seed
+        )
+        guessed[test] = svm.fit(X[train], y[train]).predict(X[test])
+        accuracies.append(float((guessed[test] == y[test]).mean()))
+        chosen.append(float(svm.C_))
+    return Judgement(classes.tolist(), accuracies, chosen, confusion_matrix(y, guessed, labels=classes))
+
+
+def _fewest(y: NDArray[Any]) -> int:
+    return int(np.unique(y, return_counts=True)[1].min())
+
+
+def _check_classes(classes: NDArray[Any], counts: NDArray[Any], folds: int) -> None:
+    """Raise ValueError unless there are classes to tell apart, with enough rows for every fold."""
+    if len(classes) < 2:
+        raise ValueError(
+            f"there are {len(classes)} classes; two are needed: put images into class folders, or give a column label"
+        )
+    least = max(folds, 4)  # so that two are left to choose C by
+    if counts.min() < least:
+        name = str(classes[counts.argmin()])
+        raise ValueError(
+            f"class {name!r} has {counts.min()} rows, but {folds} folds need {least}; give more, or fewer folds"
+        )

@@ -1,0 +1,153 @@
+"""A user's images: in folders, tables or arrays, read when they are asked for, so that memory stays bounded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orbitpool.datasets.photographs import OUTSIDE, class_files, read_image
+from orbitpool.datasets.store import DataCorrupt
+from orbitpool.learners.checks import one_of
+from orbitpool.tables import rows
+
+Bytes = NDArray[np.uint8]
+
+SMALLEST, LARGEST = 12, 64  # pixels a side
+
+
+class Images:
+    """N images by name and label ("" where there is none); `problems` are (name, reason) of those that are left out.
+
+    Parameters
+    ----------
+    names, labels : N strings
+    get : callable
+        The image (H, W[, 3]) at a place; raises DataCorrupt if it cannot be read.
+    strict : bool
+        Whether what cannot be read is an error.
+    problems : (name, reason) of what is known to be left out
+    """
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        labels: Sequence[str],
+        get: Callable[[int], Bytes],
+        strict: bool,
+        problems: Iterable[tuple[str, str]] = (),
+    ) -> None:
+        self.names, self.labels, self.strict, self.problems = names, labels, strict, list(problems)
+        self._get = get
+        if strict and self.problems:
+            name, reason = self.problems[0]
+            raise DataCorrupt(f"{name} {reason}; take it away, or leave out --strict")
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def read(self, places: Iterable[int]) -> tuple[list[int], list[Bytes]]:
+        """Those places whose images can be read, and the images, (H, W, 3) each, of a moderate size."""
+        there, images = [], []
+        for i in places:
+            try:
+                image = self._get(i)
+            except DataCorrupt as problem:
+                if self.strict:
+                    raise
+                self.problems.append((self.names[i], str(problem.__cause__)))
+                continue
+            there.append(i)
+            images.append(shaped(image, grey=False, size=moderate(image.shape[0], image.shape[1])))
+        return there, images
+
+    def in_words(self) -> list[str]:
+        """How many images were left out, and why each of them was; nothing if none was."""
+        if not self.problems:
+            return []
+        each = [f"  {name}: {reason}" for name, reason in self.problems]
+        return [f"left out {len(each)} that cannot be read (--strict would stop there):", *each]
+
+
+def open_images(source: Path, strict: bool) -> Images:
+    """The images of a folder, of a CSV with the columns file and, if you like, label, or of a .npy or .npz array."""
+    if source.is_dir():
+        return _folder(source, strict)
+    one_of(f"{source} is no folder, and its ending", source.suffix, OPENERS)
+    return OPENERS[source.suffix](source, strict)
+
+
+def shaped(image: Bytes, grey: bool, size: tuple[int, int]) -> Bytes:
+    """An image brought to a size, (H, W) in grey or (H, W, 3), antialiased where it shrinks."""
+    from PIL import Image
+
+    picture = Image.fromarray(image).convert("L" if grey else "RGB")
+    return np.array(picture.resize(size[::-1], Image.Resampling.BILINEAR))
+
+
+def moderate(height: int, width: int) -> tuple[int, int]:
+    """The size nearest to an image's own whose longer side has at most 64 pixels and whose shorter at least 12."""
+    scale = min(1.0, LARGEST / max(height, width))
+    return max(SMALLEST, round(height * scale)), max(SMALLEST, round(width * scale))
+
+
+def _folder(source: Path, strict: bool) -> Images:
+    groups, loose = class_files(source)
+    files = [(file, label) for label, paths in groups.items() for file in paths]
+    return _files(source, files, strict, [(str(file), OUTSIDE) for file in loose])
+
+
+def _table(source: Path, strict: bool) -> Images:
+    found = [(source.parent / row["file"], row.get("label", "")) for _, row in rows(source, ("file",), ("label",))]
+    if not found:
+        raise ValueError(f"{source} has no rows below its header; give one an image: file,label")
+    return _files(source.parent, found, strict)
+
+
+def _files(top: Path, files: Sequence[tuple[Path, str]], strict: bool, problems: Any = ()) -> Images:
+    names = [str(file.relative_to(top)) if file.is_relative_to(top) else str(file) for file, _ in files]
+    return Images(names, [label for _, label in files], lambda i: read_image(files[i][0], grey=False), strict, problems)
+
+
+def _array(source: Path, strict: bool) -> Images:
+    """An array (N, H, W[, 1 or 3]) of numbers from 0 to 1 or from 0 to 255, with labels if an .npz has them."""
+    images, labels = load_array(source)
+    if images.ndim not in (3, 4) or 0 in images.shape or images.shape[3:] not in ((), (1,), (3,)):
+        raise ValueError(f"{source} has shape {images.shape}; give (N, H, W), (N, H, W, 1) or (N, H, W, 3), none 0")
+    low, high = float(images.min()), float(images.max())
+    if not 0 <= low <= high <= 255:
+        raise ValueError(f"{source} has values from {low:g} to {high:g}; give pixels from 0 to 1 or from 0 to 255")
+    scale = 255 if high <= 1 else 1
+
+    def get(i: int) -> Bytes:
+        pixels: Bytes = np.rint(np.asarray(images[i], np.float32) * scale).astype(np.uint8)
+        return pixels[..., 0] if pixels.shape[2:] == (1,) else pixels
+
+    return Images([f"{source.name}[{i}]" for i in range(len(images))], labels or [""] * len(images), get, strict)
+
+
+def load_array(source: Path) -> tuple[Any, list[str]]:
+    """The array of a .npy file, mapped rather than read, or the images of an .npz file and their labels, if any."""
+    try:
+        held = np.load(source, mmap_mode="r", allow_pickle=False)
+        if isinstance(held, np.ndarray):
+            return held, []
+        arrays = {name: held[name] for name in held.files}
+    except (ValueError, EOFError, BadZipFile) as error:
+        raise ValueError(f"{source} cannot be read as arrays ({error}); write it with numpy.save or savez") from error
+    images = next((arrays[name] for name in ("images", "X") if name in arrays), None)
+    if images is None:
+        raise ValueError(
+            f"{source} holds {', '.join(arrays) or 'nothing'}; call the images 'images', and labels 'labels'"
+        )
+    labels = list(map(str, arrays.get("labels", arrays.get("y", []))))
+    if labels and len(labels) != len(images):
+        raise ValueError(f"{source} holds {len(images)} images and {len(labels)} labels; give one label an image")
+    return images, labels
+
+
+OPENERS = {".npy": _array, ".npz": _array, ".csv": _table}

@@ -1,0 +1,44 @@
+import sys
+
+import numpy as np
+import pytest
+from PIL import Image
+from sklearn.datasets import load_sample_images
+
+from orbitpool import cli
+
+
+@pytest.fixture
+def command(monkeypatch, capsys):
+    """Run a command line; its exit status, and what it says on stdout and stderr."""
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["orbitpool", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stop:
+            cli.main()
+        return stop.value.code, *capsys.readouterr()
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def photographs_in_folders(tmp_path_factory):
+    """Two classes of twenty cuttings each, of different sizes, every third in grey, and one file that is no image."""
+    top, rng = tmp_path_factory.mktemp("photos"), np.random.default_rng(0)
+    for name, photograph in zip(("temple", "flower"), load_sample_images().images, strict=True):
+        (top / name).mkdir()
+        for i in range(20):
+            (h, w), y, x = rng.integers(24, 40, 2), *rng.integers(0, 380, 2)
+            image = Image.fromarray(photograph[y : y + h, x : x + w])
+            (image if i % 3 else image.convert("L")).save(top / name / f"{i:02}.png")
+    whole = (top / "flower/19.png").read_bytes()
+    (top / "temple/broken.png").write_bytes(whole[: len(whole) // 3])
+    return top
+
+
+@pytest.fixture(scope="session")
+def digit_array(tmp_path_factory, turned_digits):
+    """Three hundred 16x16 digits with their labels."""
+    path = tmp_path_factory.mktemp("digits") / "digits.npz"
+    np.savez(path, images=turned_digits.X_train[:300].reshape(-1, 16, 16), labels=turned_digits.y_train[:300])
+    return path

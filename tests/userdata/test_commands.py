@@ -1,0 +1,119 @@
+"""A user's own images on the command line: fit, encode, classify, inspect."""
+
+import csv
+import json
+import os
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from PIL import Image
+
+import orbitpool
+from orbitpool import transforms as T
+from orbitpool.userdata import choosing
+from orbitpool.userdata.commands import guess_kind
+
+
+@pytest.fixture(autouse=True)
+def few_patches(monkeypatch):
+    monkeypatch.setattr(choosing, "PATCHES", 2000)
+
+
+def size_of(picture):
+    with Image.open(picture) as file:
+        return file.size
+
+
+def test_a_folder_of_photographs(command, photographs_in_folders, tmp_path):
+    """Different sizes, colour and grey, one damaged: the whole way, with what one command wrote in the next."""
+    model, z, picture = (tmp_path / name for name in ("model.safetensors", "z.csv", "filters.png"))
+    code, says, progress = command("fit", photographs_in_folders, "--components", 6, "--epochs", 2, "--out", model)
+    assert (code, says) == (0, f"{model}: 6 filters, 48 features\n")
+    assert "left out 1 that cannot be read" in progress
+    assert "temple/broken.png: image file is truncated" in progress
+    assert "40 images of" in progress
+    assert "26 of them in colour" in progress
+    code, says, progress = command("encode", model, photographs_in_folders, "--out", z)
+    assert (code, says) == (0, f"{z}: 40 rows of 48 features\n")
+    assert "left out 1 that cannot be read" in progress
+    with z.open() as file:
+        rows = list(csv.DictReader(file))
+    assert (rows[21]["file"], rows[21]["label"]) == ("temple/01.png", "temple")
+    image = np.array(Image.open(photographs_in_folders / "temple/01.png"))
+    expected = orbitpool.load(model).transform(image[None])[0]
+    assert_allclose([float(rows[21][f"feature{i}"]) for i in range(48)], expected, atol=1e-5)
+    judged = [command("classify", *source, "--json")[1] for source in ((z,), (model, photographs_in_folders))]
+    assert json.loads(judged[0]) == json.loads(judged[1])
+    assert json.loads(judged[0])["accuracy"] > 0.65
+    assert command("classify", z)[1].startswith("accuracy ")
+    code, says, _ = command("inspect", model, "--out", picture)
+    assert code == 0
+    for words in ("ConvFeatures: ", "around TIRBM: ", "TransformSet(10 of 8×8 → 6×6", "learned for 2 epochs in "):
+        assert words in says
+    assert size_of(picture) == (3 * 26 + 2, 2 * 26 + 2)
+
+
+def test_an_array_of_digits(command, digit_array, turned_digits, tmp_path):
+    """Small and of one size: learned whole. Files of another size are brought to it."""
+    model, z = tmp_path / "model.safetensors", tmp_path / "z.npz"
+    options = ("--components", 20, "--epochs", 3, "--transforms", "rotation")
+    code, says, progress = command("fit", digit_array, *options, "--out", model)
+    assert (code, says) == (0, f"{model}: 20 filters, 20 features\n")
+    assert "learning them whole, with binary units; 20 filters in 16 poses, 3 epochs in batches of 10" in progress
+    assert command("encode", model, digit_array, "--out", z)[0] == 0
+    expected = orbitpool.load(model).transform(turned_digits.X_train[:300].astype(np.float32))
+    assert_allclose(np.load(z)["features"], expected, atol=0.02)  # pixels became bytes
+    assert list(np.load(z)["files"][:2]) == ["digits.npz[0]", "digits.npz[1]"]
+    (tmp_path / "large").mkdir()
+    Image.new("RGB", (100, 60)).save(tmp_path / "large/black.png")
+    code, says, progress = command("encode", model, tmp_path / "large", "--out", tmp_path / "y.npy")
+    assert (code, says) == (0, f"{tmp_path / 'y.npy'}: 1 rows of 20 features\n")
+    assert "each at 16×16 pixels, in grey" in progress
+    assert "TIRBM: " in command("inspect", model)[1]
+
+
+def test_kinds_are_guessed(photographs_in_folders, tmp_path):
+    assert guess_kind(photographs_in_folders) == guess_kind(tmp_path / "a.npy") == "image"
+    for text, kind in (
+        ("file,start,end\nx.wav,,", "sound"),
+        ("file,label\nx.FLAC,hum", "sound"),
+        ("label,file\nx,x.png", "image"),
+    ):
+        (tmp_path / "t.csv").write_text(text)
+        assert guess_kind(tmp_path / "t.csv") == kind
+
+
+def test_what_goes_wrong_is_one_sentence(command, photographs_in_folders, tmp_path):
+    model, nothing = tmp_path / "model.safetensors", tmp_path / "nothing"
+    (nothing / "a").mkdir(parents=True)
+    (nothing / "a/b.png").write_text("")
+    for arguments, says in (
+        (("fit", photographs_in_folders, "--strict", "--out", model), "broken.png cannot be read as an image"),
+        (("fit", photographs_in_folders, "--transforms", "turns", "--out", model), "transforms is 'turns'; choose one"),
+        (("fit", nothing, "--out", model), "none of 1 images in"),
+        (("fit", tmp_path / "nowhere", "--out", model), "nowhere is no folder, and its ending is ''"),
+        (("classify", tmp_path / "z.npy"), "its ending is '.npy'; choose one of '.npz'"),
+        (("inspect", photographs_in_folders / "flower/01.png"), "01.png is not a file that orbitpool wrote"),
+    ):
+        code, _, complaint = command(*arguments)
+        assert code == 1
+        assert f"orbitpool: {complaint.splitlines()[-1].removeprefix('orbitpool: ')}" in complaint
+        assert says in complaint.splitlines()[-1]
+    assert os.listdir(tmp_path) == ["nothing"]
+
+
+def test_every_model_can_be_inspected(command, digits, photographs, tmp_path):
+    patches = photographs[:, :64, :64]
+    models = {
+        "square": orbitpool.TIRBM(3, n_iter=1).fit(digits),
+        "row": orbitpool.TIRBM(3, n_iter=1).fit(digits[:, :63]),
+        "shifts": orbitpool.TIRBM(3, T.time_shifts(8, 6), n_iter=1).fit(digits),
+        "patches": orbitpool.ConvFeatures(orbitpool.TIOMP(3, n_iter=1), patch_size=(5, 6), n_patches=500).fit(patches),
+    }
+    for name, model in models.items():
+        model.save(tmp_path / name)
+        code, says, _ = command("inspect", tmp_path / name, "--out", tmp_path / f"{name}.png")
+        assert code == 0
+        assert "3 filters, " in says
+        assert size_of(tmp_path / f"{name}.png")[0] > 20

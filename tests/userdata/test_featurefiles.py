@@ -1,0 +1,42 @@
+"""Features in files, and out of them."""
+
+import importlib.util
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from orbitpool.userdata import featurefiles
+
+Z = np.random.default_rng(0).normal(size=(3, 5)).astype(np.float32)
+COLUMNS = {"file": ["a,b.png", "ç.png", "c.png"], "label": ["x", "y", ""]}
+HAS_PARQUET = importlib.util.find_spec("pyarrow") is not None
+
+
+@pytest.mark.parametrize("ending", [".npz", ".csv", *([".parquet"] if HAS_PARQUET else [])])
+def test_what_is_read_is_what_was_written(ending, tmp_path):
+    path = tmp_path / f"z{ending}"
+    featurefiles.check(path)
+    featurefiles.write(path, Z, COLUMNS)
+    found, labels = featurefiles.read(path)
+    assert_allclose(found, Z, atol=1e-6)
+    assert labels == COLUMNS["label"]
+
+
+@pytest.mark.skipif(HAS_PARQUET, reason="pyarrow is installed")
+def test_parquet_says_what_it_needs(tmp_path):
+    with pytest.raises(ImportError, match=r"pyarrow.*pip install pandas pyarrow"):
+        featurefiles.check(tmp_path / "z.parquet")
+
+
+def test_files_without_labels_are_refused(tmp_path):
+    np.save(tmp_path / "z.npy", Z)
+    np.savez(tmp_path / "z.npz", Z=Z)
+    (tmp_path / "z.csv").write_text("file,label\na,b")
+    for name, says in (
+        ("z.npy", r"no file of features with labels: its ending is '\.npy'; choose one of '\.npz'"),
+        ("z.npz", "is not a file that orbitpool encode wrote"),
+        ("z.csv", "is not a file that orbitpool encode wrote"),
+    ):
+        with pytest.raises(ValueError, match=says):
+            featurefiles.read(tmp_path / name)

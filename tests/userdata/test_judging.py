@@ -1,0 +1,42 @@
+"""Linear classifiers on features, judged on rows that they have not seen."""
+
+import numpy as np
+import pytest
+
+from orbitpool.userdata.judging import judge
+
+
+def test_classes_that_differ_are_told_apart_and_noise_is_not(digits):
+    y = np.repeat(["one", "two", ""], 40)
+    rng = np.random.default_rng(0)
+    apart, noise = rng.normal(size=(120, 4)) + 10 * (y == "two")[:, None], rng.normal(size=(120, 4))
+    said = []
+    good = judge(apart, y.tolist(), 4, 0, "cpu", said.append)
+    assert said[:2] == [
+        "40 of 120 rows have no label and are left out",
+        "fold 1 of 4: 60 rows to learn from, 20 to judge by",
+    ]
+    assert good.in_words() == [
+        "accuracy 100.0 ± 0.0 % over 4 folds of 80 rows in 2 classes",
+        "rows are the classes, columns what they were taken for",
+        "      one   two",
+        "one    40     0",
+        "two     0    40",
+    ]
+    poor = judge(noise, y.tolist(), 4, 0, "cpu", said.append).as_json()
+    assert poor["accuracy"] < 0.8
+    assert poor["accuracy"] == pytest.approx(np.trace(poor["confusion"]) / 80)
+
+
+@pytest.mark.parametrize(
+    ("labels", "folds", "says"),
+    [
+        (["a"] * 8, 2, "there are 1 classes; two are needed"),
+        ([""] * 8, 2, "there are 0 classes"),
+        (["a"] * 4 + ["b"] * 4, 5, "class 'a' has 4 rows, but 5 folds need 5; give more, or fewer folds"),
+        (["a"] * 4 + ["b"] * 4, 1, "folds is 1; it must be a whole number, 2 or more"),
+    ],
+)
+def test_too_little_to_judge_is_refused(labels, folds, says):
+    with pytest.raises(ValueError, match=says):
+        judge(np.zeros((8, 2)), labels, folds, 0, "cpu", print)
