@@ -30,13 +30,13 @@ def test_a_folder_of_photographs(command, photographs_in_folders, tmp_path):
     model, z, picture = (tmp_path / name for name in ("model.safetensors", "z.csv", "filters.png"))
     code, says, progress = command("fit", photographs_in_folders, "--components", 6, "--epochs", 2, "--out", model)
     assert (code, says) == (0, f"{model}: 6 filters, 48 features\n")
-    assert "left out 1 that cannot be read" in progress
+    assert "left out 1 (" in progress
     assert "temple/broken.png: image file is truncated" in progress
     assert "40 images of" in progress
     assert "26 of them in colour" in progress
     code, says, progress = command("encode", model, photographs_in_folders, "--out", z)
     assert (code, says) == (0, f"{z}: 40 rows of 48 features\n")
-    assert "left out 1 that cannot be read" in progress
+    assert "left out 1 (" in progress
     with z.open() as file:
         rows = list(csv.DictReader(file))
     assert (rows[21]["file"], rows[21]["label"]) == ("temple/01.png", "temple")
@@ -93,7 +93,7 @@ def test_what_goes_wrong_is_one_sentence(command, photographs_in_folders, tmp_pa
         (("fit", photographs_in_folders, "--transforms", "turns", "--out", model), "transforms is 'turns'; choose one"),
         (("fit", nothing, "--out", model), "none of 1 images in"),
         (("fit", tmp_path / "nowhere", "--out", model), "nowhere is no folder, and its ending is ''"),
-        (("classify", tmp_path / "z.npy"), "its ending is '.npy'; choose one of '.npz'"),
+        (("classify", tmp_path / "z.npy"), "the ending is '.npy'; choose one of '.npz'"),
         (("inspect", photographs_in_folders / "flower/01.png"), "01.png is not a file that orbitpool wrote"),
     ):
         code, _, complaint = command(*arguments)

@@ -34,7 +34,7 @@ def test_files_without_labels_are_refused(tmp_path):
     np.savez(tmp_path / "z.npz", Z=Z)
     (tmp_path / "z.csv").write_text("file,label\na,b")
     for name, says in (
-        ("z.npy", r"no file of features with labels: its ending is '\.npy'; choose one of '\.npz'"),
+        ("z.npy", r"needs a source beside it: the ending is '\.npy'; choose one of '\.npz'"),
         ("z.npz", "is not a file that orbitpool encode wrote"),
         ("z.csv", "is not a file that orbitpool encode wrote"),
     ):

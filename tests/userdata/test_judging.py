@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from orbitpool.userdata.judging import judge
+from orbitpool.userdata.judging import Judgement, judge
 
 
-def test_classes_that_differ_are_told_apart_and_noise_is_not(digits):
+def test_classes_that_differ_are_told_apart_and_noise_is_not():
     y = np.repeat(["one", "two", ""], 40)
     rng = np.random.default_rng(0)
     apart, noise = rng.normal(size=(120, 4)) + 10 * (y == "two")[:, None], rng.normal(size=(120, 4))
@@ -26,6 +26,18 @@ def test_classes_that_differ_are_told_apart_and_noise_is_not(digits):
     poor = judge(noise, y.tolist(), 4, 0, "cpu", said.append).as_json()
     assert poor["accuracy"] < 0.8
     assert poor["accuracy"] == pytest.approx(np.trace(poor["confusion"]) / 80)
+
+
+def test_of_many_classes_the_commonest_mistakes_are_named():
+    confusion = 9 * np.eye(30, dtype=int)
+    confusion[3, 7], confusion[29, 0] = 2, 5
+    judged = Judgement([f"c{i}" for i in range(30)], [0.9, 0.8], [0.1, 0.1], confusion)
+    assert judged.in_words() == [
+        "accuracy 85.0 ± 5.0 % over 2 folds of 277 rows in 30 classes",
+        "the commonest mistakes",
+        "     5  c29 taken for c0",
+        "     2  c3 taken for c7",
+    ]
 
 
 @pytest.mark.parametrize(

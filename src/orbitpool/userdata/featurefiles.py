@@ -32,7 +32,11 @@ def write(path: Path, Z: NDArray[Any], columns: Columns) -> None:
 
 def read(path: Path) -> tuple[NDArray[Any], list[str]]:
     """Features (N, F) of a file, and the label of each row."""
-    one_of(f"{path} is no file of features with labels: its ending", path.suffix, READERS)
+    one_of(
+        f"{path} is no file of features with labels, and a model needs a source beside it: the ending",
+        path.suffix,
+        READERS,
+    )
     try:
         return READERS[path.suffix](path)
     except (KeyError, ValueError) as error:

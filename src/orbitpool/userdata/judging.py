@@ -15,6 +15,7 @@ from orbitpool.learners.checks import whole
 from orbitpool.userdata.items import Tell
 
 STRENGTHS = (0.0003, 0.003, 0.03)  # values of C, chosen among inside each training set
+MANY = 20  # classes whose confusion does not fit on a screen
 
 
 @dataclass(frozen=True)
@@ -27,21 +28,31 @@ class Judgement:
     confusion: NDArray[np.int64]
 
     def in_words(self) -> list[str]:
-        """Accuracy in one line, then the confusion matrix."""
+        """Accuracy in one line, then what was taken for what: all of it, or the commonest where classes are many."""
         mean, spread = 100 * np.mean(self.accuracies), 100 * np.std(self.accuracies)
-        rows = int(self.confusion.sum())
+        rows, many = int(self.confusion.sum()), len(self.classes) > MANY
         first = (
             f"accuracy {mean:.1f} ± {spread:.1f} % over {len(self.accuracies)} folds of {rows:,} rows "
             f"in {len(self.classes)} classes"
         )
+        return [first, *(self._commonest() if many else self._matrix())]
+
+    def _matrix(self) -> list[str]:
         width = max(map(len, self.classes))
-        cell = max(6, *(len(name) + 1 for name in self.classes)) if width <= 12 else 6
+        cell = max(6, min(width, 12) + 1)
         head = " " * width + "".join(f"{name[: cell - 1]:>{cell}}" for name in self.classes)
         lines = [
             f"{name:<{width}}" + "".join(f"{count:>{cell}}" for count in row)
             for name, row in zip(self.classes, self.confusion.tolist(), strict=True)
         ]
-        return [first, "rows are the classes, columns what they were taken for", head, *lines]
+        return ["rows are the classes, columns what they were taken for", head, *lines]
+
+    def _commonest(self) -> list[str]:
+        wrong = self.confusion - np.diag(np.diag(self.confusion))
+        true, taken = np.unravel_index(np.argsort(-wrong, axis=None, kind="stable")[:MANY], wrong.shape)
+        pairs = zip(true.tolist(), taken.tolist(), strict=True)
+        lines = [f"{wrong[i, j]:>6}  {self.classes[i]} taken for {self.classes[j]}" for i, j in pairs if wrong[i, j]]
+        return ["the commonest mistakes", *lines]
 
     def as_json(self) -> dict[str, Any]:
         """The same for programs."""

@@ -70,7 +70,7 @@ class Images:
         if not self.problems:
             return []
         each = [f"  {name}: {reason}" for name, reason in self.problems]
-        return [f"left out {len(each)} that cannot be read (--strict would stop there):", *each]
+        return [f"left out {len(each)} (--strict would stop there):", *each]
 
 
 def open_images(source: Path, strict: bool) -> Images:
