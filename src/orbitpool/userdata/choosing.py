@@ -92,14 +92,19 @@ def _trained(learner: Learner) -> str:
     )
 
 
+def check_name(name: str) -> None:
+    """Raise ValueError for what is neither a name of transformations nor a .npy file."""
+    if name not in SETS and not (name.endswith(".npy") and Path(name).is_file()):
+        names = ", ".join(map(repr, SETS))
+        raise ValueError(f"transforms is {name!r}; choose one of {names}, or give a .npy file of matrices (S, D2, D1)")
+
+
 def choose_poses(name: str, field: tuple[int, int], whole: bool) -> T.TransformSet:
     """The transformations of a name, or those in a .npy file of matrices (S, D2, D1), for a field."""
+    check_name(name)
     if name in SETS:
         margin = 4 if min(field) >= 16 else 2
         return SETS[name](field, (field[0] - margin, field[1] - margin), whole)
-    if not name.endswith(".npy"):
-        names = ", ".join(map(repr, SETS))
-        raise ValueError(f"transforms is {name!r}; choose one of {names}, or give a .npy file of matrices (S, D2, D1)")
     matrices, _ = load_array(Path(name))
     window = isqrt(matrices.shape[-2]) if matrices.ndim > 1 else 0
     if matrices.ndim not in (2, 3) or matrices.shape[-1] != prod(field) or window**2 != matrices.shape[-2]:

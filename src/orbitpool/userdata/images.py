@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from orbitpool.images import ConvFeatures
 from orbitpool.learners import Learner
 from orbitpool.transforms.set import by
-from orbitpool.userdata.choosing import Look, make_model
+from orbitpool.userdata.choosing import Look, check_name, make_model
 from orbitpool.userdata.items import Columns, Tell
 from orbitpool.userdata.reading import LARGEST, Bytes, Images, open_images, shaped
 
@@ -24,6 +24,8 @@ def learn(
     source: Path, transforms: str | None, seed: int, device: str, strict: bool, tell: Tell, **settings: Any
 ) -> Any:
     """A model of images: ConvFeatures, or a TIRBM where they are small and of one size."""
+    name = transforms or "combined"
+    check_name(name)
     found = open_images(source, strict)
     chosen = np.sort(np.random.default_rng(seed).permutation(len(found))[:MOST]).tolist()
     tell(f"reading {len(chosen):,} of {len(found):,} images in {source}, shrunk to {LARGEST} pixels a side at most")
@@ -33,7 +35,7 @@ def learn(
         raise ValueError(f"none of {len(chosen):,} images in {source} can be read; see the reasons above")
     look = Look.at(images)
     tell(look.in_words())
-    model, words = make_model(look, transforms or "combined", {"n_iter": 20, **settings}, seed, device)
+    model, words = make_model(look, name, {"n_iter": 20, **settings}, seed, device)
     tell(words)
     return model.fit(_inputs(model, images, grey=not look.coloured))
 
