@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -42,7 +43,7 @@ def read_phn(path: str | os.PathLike[str]) -> list[Span]:
 
 def _span(line: str, where: str, after: float) -> Span:
     fields = line.split()
-    if len(fields) != 3 or not all(field.isascii() and field.isdigit() for field in fields[:2]):
+    if len(fields) != 3 or not all(re.fullmatch("[0-9]{1,12}", field) for field in fields[:2]):
         raise ValueError(f"{where}: {line.strip()!r} is not a first sample, an end and a symbol, as in '0 2193 h#'")
     start, end, label = int(fields[0]) / RATE, int(fields[1]) / RATE, fields[2].lower()
     if end <= start:
@@ -73,6 +74,8 @@ def read_table(path: str | os.PathLike[str]) -> Table:
                 recordings[key] = Recording.read(path.parent / row["file"], key[1])
             except FileNotFoundError as error:
                 raise ValueError(f"{where}: there is no {path.parent / row['file']}; correct the path") from error
+            except (OSError, ValueError) as error:
+                raise ValueError(f"{where}: {error}") from error
         recording = recordings[key]
         start, end = (_seconds(row[name], name, where) for name in ("start", "end"))
         table.segments.append(
@@ -81,6 +84,9 @@ def read_table(path: str | os.PathLike[str]) -> Table:
         table.labels.append(row.get("label", ""))
     if not table.segments:
         raise ValueError(f"{path} has no rows below its header; give one a segment: file,start,end,label")
+    if any(table.labels) and not all(table.labels):
+        number = table.labels.index("") + 1
+        raise ValueError(f"{path}: segment {number} has no label although others have; label all of them or none")
     return table
 
 
@@ -88,12 +94,15 @@ def _rows(path: Path) -> Iterator[tuple[str, dict[str, str]]]:
     """The file and line of each row, and its fields by the names in the header."""
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
-            reader = csv.DictReader(file, restval="")
+            reader = csv.DictReader(file)
             _check_header(path, reader.fieldnames or [])
             for row in reader:
                 where = f"{path}, line {reader.line_num}"
-                if None in row or not row["file"]:
-                    raise ValueError(f"{where}: {row} has no file or too many fields; quote fields that hold commas")
+                if None in row or None in row.values():
+                    count = len(reader.fieldnames or [])
+                    raise ValueError(f"{where}: the row has not {count} fields as the header; quote what holds commas")
+                if not row["file"]:
+                    raise ValueError(f"{where}: the field file is empty; name a sound file")
                 yield where, row
     except (csv.Error, UnicodeDecodeError) as error:
         raise ValueError(
