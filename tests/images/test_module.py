@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 import torch
+from numpy.testing import assert_array_equal
 from torch import nn
 from torch.testing import assert_close
 
@@ -85,6 +86,15 @@ def test_an_onnx_file_gives_what_transform_gives(learner, channels, colour_image
     for n in (1, 2, 24):
         (output,) = session.run(["output"], {"input": images[:n]})
         assert_near(torch.from_numpy(output), torch.from_numpy(features.transform(images[:n])))
+
+
+def test_a_module_has_parameters_and_buffers_of_its_own(colour_images):
+    features = fitted(LEARNERS[0], colour_images)
+    expected, module = features.transform(colour_images), features.to_module()
+    module.load_state_dict({name: torch.zeros_like(t) for name, t in module.state_dict().items()})
+    z = module(torch.from_numpy(colour_images))
+    assert_close(z, torch.full_like(z, 6 / 7))  # six poses with logit 0, or off
+    assert_array_equal(features.transform(colour_images), expected)
 
 
 def test_what_does_not_fit_is_refused(colour_images):

@@ -147,7 +147,7 @@ class ConvFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         check_is_fitted(self)
         if not isinstance(self.learner_, Learner):
             raise ValueError(f"learner is {self.learner!r}; a module can be made of a TIRBM, TIAutoencoder or TIOMP")
-        mean, P = (torch.from_numpy(a).float() for a in (self.mean_, self.whitening_))
+        mean, P = (torch.tensor(a, dtype=torch.float32) for a in (self.mean_, self.whitening_))
         where: Any = {"patch": self._patch, "stride": self.stride, "grid": self.grid}
         return ConvModule(self.learner_.to_module(), mean, P, contrast=self.contrast, **where)
 
