@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from math import prod
 from typing import Any, Literal, Self
@@ -13,12 +14,22 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from orbitpool.encoders import Encoder
-from orbitpool.images.patches import as_floats, as_images, check_fits, dense_patches, random_patches
+from orbitpool.images.module import ConvModule
+from orbitpool.images.patches import (
+    as_floats,
+    as_images,
+    check_channels,
+    check_grid,
+    dense_patches,
+    places,
+    random_patches,
+)
 from orbitpool.images.whitening import CONTRAST, FLOOR, normalize_contrast, whitening
 from orbitpool.kernels import choose_device
 from orbitpool.kernels.poses import fused
 from orbitpool.learners import Learner
 from orbitpool.learners.checks import at_least, one_of, whole
+from orbitpool.modules import export_onnx
 
 CellSums = Callable[[Tensor, Tensor], Tensor]  # (N, P, D) patches and their cells (P,) to (N, cells, F)
 BUDGET = 128 * 2**20  # bytes of patches, or of their features, at a time
@@ -101,7 +112,7 @@ class ConvFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         """
         self._check()
         images = as_images(X)
-        self._check_grid(images.shape[1], images.shape[2])
+        check_grid(images, self._patch, self.stride, self.grid)
         device = choose_device(self.device, X)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         chosen = random_patches(images, self.n_patches, self._patch, torch.Generator().manual_seed(seed))
@@ -122,18 +133,30 @@ class ConvFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         """Features averaged on the grid, (N, grid * grid * features of a patch), cell by cell, row by row."""
         check_is_fitted(self)
         images = as_images(X)
-        if images.shape[3] != self.image_shape_[2]:
-            raise ValueError(
-                f"images have {images.shape[3]} channels, but filters were learned from {self.image_shape_[2]}; "
-                "give images of the same kind"
-            )
-        self._check_grid(images.shape[1], images.shape[2])
+        check_channels(images, self.image_shape_[2])
+        check_grid(images, self._patch, self.stride, self.grid)
         device = choose_device(self.device, X)
         home = X.device if isinstance(X, Tensor) else torch.device("cpu")
         encode, budget = self._encoder(device, torch.float64 if images.dtype == torch.float64 else torch.float32)
         parts = torch.split(images, max(1, budget // prod(self._places(images))))
         features = torch.cat([self._pooled(encode, budget, part, device).to(home) for part in parts])
         return features if isinstance(X, Tensor) else features.numpy()
+
+    def to_module(self) -> ConvModule:
+        """`transform` as a float32 layer of a network, images to (N, n_features_out), which can be trained there."""
+        check_is_fitted(self)
+        if not isinstance(self.learner_, Learner):
+            raise ValueError(f"learner is {self.learner!r}; a module can be made of a TIRBM, TIAutoencoder or TIOMP")
+        mean, P = (torch.tensor(a, dtype=torch.float32) for a in (self.mean_, self.whitening_))
+        where: Any = {"patch": self._patch, "stride": self.stride, "grid": self.grid}
+        return ConvModule(self.learner_.to_module(), mean, P, contrast=self.contrast, **where)
+
+    def export_onnx(self, path: str | os.PathLike[str]) -> None:
+        """Write `transform` as an ONNX file, `input` (N, H, W, C) to `output` (N, n_features_out), both float32.
+
+        Height and width are those of the images that were learned from; bytes must be divided by 255 first.
+        """
+        export_onnx(self.to_module(), torch.zeros(1, *self.image_shape_), path)
 
     def _encoder(self, device: torch.device, dtype: torch.dtype) -> tuple[CellSums, int]:
         """What turns normalised patches and their cells into sums of features, and how many patches it may be given."""
@@ -198,15 +221,6 @@ class ConvFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         if transforms is not None and len(transforms.field_shape) != 2:
             raise ValueError(f"{transforms!r} is not for images; give transformations of (rows, columns)")
 
-    def _check_grid(self, height: int, width: int) -> None:
-        check_fits(self._patch, (height, width))
-        places = [(side - size) // self.stride + 1 for side, size in zip((height, width), self._patch, strict=True)]
-        if min(places) < self.grid:
-            raise ValueError(
-                f"grid is {self.grid}, but images of {height}×{width} have only {places[0]}×{places[1]} patches; "
-                "use a smaller grid or stride, or larger images"
-            )
-
     def _normalize(self, patches: Tensor) -> Tensor:
         return patches if self.contrast is None else normalize_contrast(patches, self.contrast)
 
@@ -217,8 +231,7 @@ class ConvFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     def _places(self, images: Tensor) -> tuple[int, int]:
         """Rows and columns of patches in an image."""
-        height, width = images.shape[1:3]
-        return (height - self._patch[0]) // self.stride + 1, (width - self._patch[1]) // self.stride + 1
+        return places(images, self._patch, self.stride)
 
     @property
     def _n_features_out(self) -> int:
