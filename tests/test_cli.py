@@ -5,6 +5,7 @@ import os
 import re
 import resource
 import shutil
+import signal
 import subprocess
 import sys
 
@@ -83,6 +84,19 @@ def test_what_goes_wrong_is_one_sentence(arguments, says, tmp_path, small_mnist)
     assert "Traceback" not in run.stderr
     assert list(tmp_path.glob("results/*")) == []
     assert list((tmp_path / "empty").iterdir()) == []
+
+
+def test_an_interrupt_ends_at_once_and_says_so(tiny, tmp_path):
+    """Ctrl-C in the middle of learning, from outside."""
+    arguments = ("reproduce", "figure4", "--device", "cpu", "--data-dir", str(tiny), "--results", str(tmp_path / "r"))
+    run = subprocess.Popen([sys.executable, "-m", "orbitpool", *arguments], stderr=subprocess.PIPE, text=True)
+    assert "filters of natural images: RBM" in run.stderr.readline()
+    run.send_signal(signal.SIGINT)
+    _, said = run.communicate(timeout=60)
+    assert run.returncode == 130
+    assert "orbitpool: interrupted; what reproduce has finished is kept" in said
+    assert "Traceback" not in said
+    assert list((tmp_path / "r").iterdir()) == []
 
 
 def test_results_that_are_none_are_named(tmp_path):

@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from orbitpool import datasets, images, kernels, orbit, speech, transforms
+    from orbitpool import datasets, images, kernels, modules, orbit, speech, transforms
     from orbitpool.classifiers import LinearSVM, SoftmaxRegression
     from orbitpool.images import ConvFeatures
     from orbitpool.learners import TIOMP, TIRBM, Diverged, TIAutoencoder
@@ -28,6 +28,7 @@ __all__ = [
     "images",
     "kernels",
     "load",
+    "modules",
     "orbit",
     "speech",
     "transforms",

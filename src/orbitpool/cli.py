@@ -23,6 +23,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
+INTERRUPTED = 130  # the exit status of what Ctrl-C has ended
+
 Results = Annotated[Path, typer.Option("--results", help="Folder of the results, one JSON a row.")]
 DataDir = Annotated[Path | None, typer.Option(help="Folder of the data; else $ORBITPOOL_DATA, else the cache.")]
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
@@ -211,16 +213,18 @@ def main() -> None:
     """Run a command; what goes wrong is one sentence and a non-zero exit."""
     try:
         app()
+    except SystemExit as end:
+        if end.code == INTERRUPTED:
+            _fail("interrupted; what reproduce has finished is kept, and it goes on from there", INTERRUPTED)
+        raise
     except (ValueError, OSError, FloatingPointError, ImportError) as error:
         _fail(str(error))
     except (MemoryError, RuntimeError) as error:
-        if not isinstance(error, MemoryError) and type(error).__name__ != "OutOfMemoryError":
+        if not isinstance(error, MemoryError) and "memory" not in str(error):
             raise
-        _fail(f"out of memory ({error}); use --device cpu, --quick, or a row with fewer filters")
-    except KeyboardInterrupt:
-        _fail("interrupted; the same command goes on from here")
+        _fail(f"out of memory ({str(error).splitlines()[0]}); use --device cpu, --quick, or fewer filters")
 
 
-def _fail(why: str) -> None:
+def _fail(why: str, code: int = 1) -> None:
     print(f"orbitpool: {why}", file=sys.stderr)
-    sys.exit(1)
+    sys.exit(code)

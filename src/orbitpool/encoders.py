@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
+import torch
 from torch import Tensor
+from torch.nn.functional import relu
 
 from orbitpool.kernels import reduce_orbit, reduce_templates
 from orbitpool.transforms import TransformSet
@@ -45,11 +48,21 @@ class Encoder:
 
 def probability(W: Tensor, transforms: TransformSet, bias: Tensor, two_sided: bool = False) -> Encoder:
     """Probability that each filter is on in any pose. Eq. 10."""
-    return Encoder(W, transforms, "logsumexp", lambda total: total.sigmoid_(), two_sided, bias)
+    return Encoder(W, transforms, "logsumexp", torch.sigmoid, two_sided, bias)
 
 
 def soft_threshold(
     W: Tensor, transforms: TransformSet, alpha: float, two_sided: bool = True, scale: Tensor | None = None
 ) -> Encoder:
     """max(max_s w_j' T_s v - alpha, 0). Section 5.3."""
-    return Encoder(W, transforms, "max", lambda peak: peak.sub_(alpha).clamp_(min=0), two_sided, None, scale, alpha)
+    return Encoder(W, transforms, "max", partial(_above, alpha), two_sided, None, scale, alpha)
+
+
+def unit_gain(templates: Tensor) -> Tensor:
+    """What makes each of (K, S, D1) templates of unit norm, (K, S)."""
+    lengths: Tensor = torch.linalg.vector_norm(templates, dim=-1)
+    return lengths.clamp_min(1e-8).reciprocal()
+
+
+def _above(alpha: float, peak: Tensor) -> Tensor:
+    return relu(peak - alpha)

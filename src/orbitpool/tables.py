@@ -17,12 +17,15 @@ def rows(path: Path, needs: Sequence[str], may: Sequence[str]) -> Iterator[tuple
     """The file and line of each row, and its fields by the names in the header; `file` must not be empty."""
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
-            reader = csv.DictReader(file, restval="")
+            reader = csv.DictReader(file)
             _check_header(path, reader.fieldnames or [], needs, may)
             for row in reader:
                 where = f"{path}, line {reader.line_num}"
-                if None in row or not row["file"]:
-                    raise ValueError(f"{where}: {row} has no file or too many fields; quote fields that hold commas")
+                if None in row or None in row.values():
+                    count = len(reader.fieldnames or [])
+                    raise ValueError(f"{where}: the row has not {count} fields as the header; quote what holds commas")
+                if not row["file"]:
+                    raise ValueError(f"{where}: the field file is empty; name a file")
                 yield where, row
     except (csv.Error, UnicodeDecodeError) as error:
         raise ValueError(

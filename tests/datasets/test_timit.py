@@ -81,6 +81,21 @@ def test_a_boundary_up_to_a_frame_past_the_end_is_cut(tmp_path):
     assert timit(tmp_path).segments[1].end == 0.5
 
 
+def test_sound_without_its_phones_is_named(tmp_path):
+    utterance(tmp_path / "timit" / "dr1-fab00", "sx1")
+    utterance(tmp_path / "timit" / "dr1-fab00", "sx2")
+    (tmp_path / "timit" / "dr1-fab00" / "sx2.phn").unlink()
+    with pytest.raises(DataCorrupt, match=r"sx2.wav has no .phn beside it"):
+        timit(tmp_path)
+
+
+def test_too_few_speakers_are_refused(tmp_path):
+    for i in range(2):
+        utterance(tmp_path / "timit" / f"dr1-fab{i:02}", "sx1")
+    with pytest.raises(DataMissing, match="needs 3 of them; add speakers"):
+        timit(tmp_path).splits()
+
+
 def test_what_is_missing_is_named(tmp_path):
     with pytest.raises(DataMissing, match="timit needs TRAIN and TEST of LDC93S1, or the sample"):
         timit(tmp_path)
@@ -105,7 +120,7 @@ def test_the_sample_is_read_identically_under_official_names(sample, tmp_path):
     for case in (str.upper, str.lower):
         for path in sample.glob("*/*.[wp][ah][vn]"):
             region, speaker = path.parent.name.split("-")
-            place = tmp_path / case("train") / case(region) / case(speaker)
+            place = tmp_path / "timit" / case("train") / case(region) / case(speaker)
             place.mkdir(parents=True, exist_ok=True)
             shutil.copy(path, place / case(path.name))
         official = timit(tmp_path)
@@ -116,4 +131,4 @@ def test_the_sample_is_read_identically_under_official_names(sample, tmp_path):
             assert_array_equal(one.recording.frames, other.recording.frames)
         for one, other in zip(official.splits(), plain.splits(), strict=True):
             assert_array_equal(one[1], other[1])
-        shutil.rmtree(tmp_path / case("train"))
+        shutil.rmtree(tmp_path / "timit")

@@ -9,8 +9,10 @@ import soundfile
 from numpy.testing import assert_allclose
 from scipy.signal import chirp
 
+from orbitpool.datasets import timit
 from orbitpool.experiments import phones, recipes, results, runner
-from orbitpool.experiments.phones import classify, inner_folds
+from orbitpool.experiments.making import build_transforms
+from orbitpool.experiments.phones import choose, inner_folds, machine
 
 SOUNDS = {"iy": (300, 2500), "aa": (2500, 300), "s": (5000, 5200)}
 
@@ -59,10 +61,64 @@ def test_rows_are_judged_on_unseen_speakers(table, tiny, tmp_path):
     assert "this is a stand-in: " in told[1]
 
 
-def test_settings_of_the_learner_are_chosen_too(tiny):
-    recipe = replace(recipes.select("table4", ["RBM"])[0].quick(), choices=({"n_components": 2}, {"n_components": 5}))
+def test_the_best_choice_wins(tiny, monkeypatch):
+    """By its score on the training speakers, whatever it is worth on the others."""
+
+    def judged(recipe, features, data, train, test, stages):
+        K = features.learner.n_components
+        return {2: 0.6, 5: 0.7, 3: 0.5}[K], 0.1, np.full(len(test), "none" if K == 5 else "iy")
+
+    monkeypatch.setattr(phones, "_judged", judged)
+    choices = tuple({"n_components": K} for K in (2, 5, 3))
+    recipe = replace(recipes.select("table4", ["RBM"])[0].quick(), choices=choices)
     run = runner.run(recipe, 0, True, tiny, "cpu")
-    assert all(fold["n_components"] in (2, 5) for fold in run["folds"])
+    assert [(fold["n_components"], fold["C"]) for fold in run["folds"]] == [(5, 0.1), (5, 0.1)]
+    assert run["values"] == [0, 0]
+
+
+@pytest.mark.parametrize("row", ["table4 RBM", "table5 TIRBM 256"])
+def test_labels_and_sounds_of_those_who_are_judged_change_nothing(row, tiny, monkeypatch):
+    table, name = row.split(" ", 1)
+    recipe, data = recipes.select(table, [name])[0].quick(), timit(tiny)
+    train, test = data.splits()[0]
+    splits = []
+    chosen = phones.choose
+    monkeypatch.setattr(phones, "choose", lambda *given: splits.append(given[3]) or chosen(*given))
+
+    def judged(data):
+        return phones._judged(recipe, phones.make_features(recipe, 0, "cpu"), data, train, test, runner.Stages())
+
+    score, C, guessed = judged(data)
+    other = data.labels.copy()
+    other[test] = "s"
+    again = judged(replace(data, labels=other))
+    assert (score, C) == again[:2]
+    assert list(guessed) == list(again[2])
+    speakers = data.speakers[train]
+    assert all(not set(speakers[fit]) & set(speakers[judge]) for fit, judge in splits[0])
+    segments = [data.segments[train[0]] if i in set(test) else each for i, each in enumerate(data.segments)]
+    assert judged(replace(data, segments=segments))[:2] == (score, C)
+
+
+def test_development_speakers_are_what_choices_are_made_on(tiny, monkeypatch):
+    data = timit(tiny)
+    who = [np.isin(data.speakers, ["fab00", "fab01"]), data.speakers == "fab02"]
+    parts = np.select(who, ["test", "development"], "train")
+    recipe, given = recipes.select("table4", ["MFCC"])[0].quick(), []
+    chosen = phones.choose
+    monkeypatch.setattr(phones, "choose", lambda *each: given.append(each) or chosen(*each))
+    monkeypatch.setattr(phones, "timit", lambda folder: replace(data, parts=parts))
+    run = runner.run(recipe, 0, True, tiny, "cpu")
+    assert (len(run["values"]), run["protocol"]) == (1, "published training and core test speakers")
+    _, X, y, [(fit, judge)], _ = given[0]
+    assert (len(fit), len(judge), len(X), len(y)) == (36, 12, 48, 48)
+
+
+def test_the_tirbm_has_three_places_and_speakers_their_own_scale():
+    (recipe,) = recipes.select("table4", ["TIRBM"])
+    assert [len(build_transforms(recipe.transforms)), recipe.parameters["n_components"]] == [3, 256]
+    assert recipe.parameters["two_sided"]
+    assert recipe.speech["normalize"] == "speaker"
 
 
 def test_no_speaker_is_on_both_sides_of_the_choice_of_c():
@@ -77,6 +133,13 @@ def test_a_lead_is_measured_on_the_same_folds():
     """Differences of 1, 2 and 3 points: 2 on average, with a standard error of 1 / sqrt(3), however folds differ."""
     first, second = ({"runs": [{"values": v}]} for v in ([50.0, 70.0, 90.0], [51.0, 72.0, 93.0]))
     assert results.lead(second, first) == pytest.approx((2, 3**-0.5))
+    named = [{**r, "row": name} for r, name in ((first, "a"), (second, "b"))]
+    assert results.leads(named) == []  # nobody knows whether the folds are the same
+    for r in named:
+        r["runs"][0]["folds"] = [{"judged on": [who]} for who in "xyz"]
+    assert results.leads(named) == ["b leads a by 2.00 points, with a standard error of 0.58 over the folds."]
+    named[1]["runs"] = [{"values": [1.0], "folds": [{"judged on": ["x"]}]}]
+    assert results.leads(named) == []
     seeds = {"runs": [{"values": [50.0, 73.0, 92.0]}, {"values": [52.0, 71.0, 94.0]}]}
     assert results.lead(seeds, first) == pytest.approx((2, 3**-0.5))
 
@@ -86,8 +149,9 @@ def test_the_kernel_is_the_same_computed_at_once_or_by_libsvm(monkeypatch):
     y, speakers = np.tile(["a", "b", "c"], 40), np.repeat(["x", "y", "z", "w"], 30)
     X = rng.normal(size=(120, 7)) + (y == "a")[:, None]
     recipe = recipes.select("table5", ["MFCC"])[0]
-    at_once, C, score = classify(recipe, X, y, speakers)
+    chosen = choose(recipe, X, y, inner_folds(speakers), "cpu")
+    at_once = machine(recipe, 1.0, len(X), "cpu").fit(X, y)
     monkeypatch.setattr(phones, "WHOLE", 0)
-    by_libsvm, C_, score_ = classify(recipe, X, y, speakers)
-    assert (C, score) == (C_, score_)
+    assert choose(recipe, X, y, inner_folds(speakers), "cpu") == chosen
+    by_libsvm = machine(recipe, 1.0, len(X), "cpu").fit(X, y)
     assert_allclose(at_once.decision_function(X), by_libsvm.decision_function(X), atol=1e-2)

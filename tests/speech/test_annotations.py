@@ -85,10 +85,11 @@ def test_tables_name_segments_of_recordings(write, tmp_path):
     write("b.wav", tone(0.5, 200, 900, 0))
     table = tmp_path / "table.csv"
     table.write_text(
-        'file,start,end,label,speaker\nsounds/a.wav,0.1,0.4,hum,anna\nb.wav,,,"a, b",\nsounds/a.wav,0.3,1.005,,anna\n'
+        "file,start,end,label,speaker\n"
+        'sounds/a.wav,0.1,0.4,hum,anna\nb.wav,,,"a, b",\nsounds/a.wav,0.3,1.005,hum,anna\n'
     )
     (first, whole, last), labels = read_table(table)
-    assert labels == ["hum", "a, b", ""]
+    assert labels == ["hum", "a, b", "hum"]
     assert first.recording is last.recording  # overlapping segments are allowed in a table
     assert (first.start, first.end, first.recording.speaker) == (0.1, 0.4, "anna")
     assert (whole.start, whole.end) == (0, 0.5)
@@ -109,7 +110,10 @@ def test_tables_name_segments_of_recordings(write, tmp_path):
         ("file,start,end,label\na.wav,0,0.52,x\n", "line 2: the segment goes from 0 s to 0.52 s, but"),
         ("file,start,end,label\na.wav,0,soon,x\n", "line 2: end is 'soon'; give seconds"),
         ("file,start,end,label\nnone.wav,0,1,x\n", "line 2: there is no"),
-        ("file,start,end\na.wav,0,1,x\n", "has no file or too many fields; quote fields that hold commas"),
+        ("file,start,end\na.wav,0,1,x\n", "the row has not 3 fields as the header; quote what holds commas"),
+        ("file,start,end,label\na.wav,0,0.1\n", "line 2: the row has not 4 fields as the header"),
+        ("file,start,end,label\na.wav,0,0.1,x\na.wav,0.1,0.2,\n", "segment 2 has no label although others have"),
+        ("file,start,end,label\n.,0,0.1,x\n", "line 2: "),
         ("file,start,end\na.wav,0,1,\xe9\n", "is not a table of comma-separated fields in UTF-8"),
     ],
 )

@@ -4,6 +4,7 @@ import sys
 
 import numpy as np
 import pytest
+import soundfile
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.fft import dct
 from sounds import RATE, tone
@@ -94,8 +95,8 @@ def cut(path, keep):
         ),
         (lambda write: cut(write("a.flac", tone(1, 200, 300, 0)), 9000), "a.flac cannot be read as sound"),
         (lambda write: cut(write("a.wav", tone(1, 200, 300, 0)), 0), "a.wav cannot be read as sound"),
-        (lambda write: write("a.wav", np.zeros(0)), "a.wav has 0 samples"),
-        (lambda write: write("a.wav", np.full(900, np.nan), subtype="FLOAT"), "a.wav has 900 samples, not all finite"),
+        (lambda write: write("a.wav", np.zeros(0)), "a.wav holds no sound"),
+        (lambda write: write("a.wav", np.full(900, np.nan), subtype="FLOAT"), "a.wav has a sample of nan"),
         (lambda write: write("a.wav", tone(1, 200, 300, 0), rate=8000), "a.wav has 8000 samples a second; 16000"),
         (lambda write: write("a.wav", np.zeros(70)), "a.wav: 70 samples make no frame; give at least 5 ms"),
     ],
@@ -116,5 +117,11 @@ def test_shortened_files_are_refused_with_the_way_out(write):
 def test_without_the_extra_the_error_says_what_to_install(write, monkeypatch):
     path = write("a.wav", tone(0.1, 200, 300, 0))
     monkeypatch.setitem(sys.modules, "soundfile", None)
-    with pytest.raises(ImportError, match=r"sound needs soundfile.*pip install 'orbitpool\[speech\]'"):
+    with pytest.raises(ImportError, match=r"sound needs soundfile.*pip install -c constraints.txt '.\[speech\]'"):
         read_audio(path)
+
+
+def test_formats_that_do_not_tell_whether_they_are_whole_are_refused(tmp_path):
+    soundfile.write(tmp_path / "a.aiff", np.zeros(1000), 16_000)
+    with pytest.raises(ValueError, match=r"the format of .*a.aiff is 'AIFF'; choose one of 'WAV'"):
+        read_audio(tmp_path / "a.aiff")

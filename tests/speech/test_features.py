@@ -139,9 +139,15 @@ def test_bad_segments_are_refused(recordings):
     good = Segment(recordings[0], 0.1, 0.2)
     for bad, says in (
         ([], "X holds 0 segments"),
-        ([good, (1, 2)], r"X\[1\] is \(1, 2\); give segments"),
+        ([good, (1, 2)], r"X\[1\] is \(1, 2\); give speech.Segment"),
         ([good._replace(end=0.1)], r"X\[0\]: the segment goes from 0.1 s to 0.1 s"),
         ([good, good._replace(end=1.3)], r"X\[1\]: the segment goes from 0.1 s to 1.3 s, but .*0.wav ends at 1.25 s"),
     ):
         with pytest.raises(ValueError, match=says):
             SpeechFeatures().fit(bad)
+
+
+def test_recordings_that_no_patch_is_drawn_from_do_no_harm(labelled):
+    segments, _ = labelled
+    model = SpeechFeatures(TIRBM(2, visible="gaussian", n_iter=1), n_patches=1, random_state=0).fit(segments)
+    assert np.isfinite(model.transform(segments)).all()

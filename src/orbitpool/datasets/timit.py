@@ -13,7 +13,7 @@ from orbitpool.datasets.store import DataCorrupt, DataMissing, Folder, data_dir
 from orbitpool.speech import FOLD, Recording, Segment, read_phn
 from orbitpool.speech.recordings import segment
 
-_ROOMS = ("timit", "TIMIT", "timit_sample", ".")
+_ROOMS = ("timit", "TIMIT", "timit_sample")
 _SUFFIXES = (".wav", ".sph", ".flac")
 FOLDS = 6  # of the speakers, where the published test speakers are not there
 TRAIN_SPEAKERS = 462
@@ -36,8 +36,8 @@ CORE_TEST, DEVELOPMENT = (frozenset(names.split()) for names in (_CORE_TEST, _DE
 class Phones:
     """Segments that are phones, and of each its class of 39, its speaker, and the part of the corpus that it is in.
 
-    Parts are "train", "development" and "test" (the core test set); "" is the rest of the published test part, and
-    everything where the files are not laid out by part.
+    Parts are "train" (what lies in a folder of that name), "development" and "test" (the published speakers, the latter
+    those of the core test set); "" is everything else.
     """
 
     name: str
@@ -68,6 +68,10 @@ class Phones:
         if self.published:
             return [(np.flatnonzero(self.parts == "train"), np.flatnonzero(self.parts == "test"))]
         speakers = list(dict.fromkeys(self.speakers))
+        if len(speakers) < 3:
+            raise DataMissing(
+                f"{self.source}: cross-validation over speakers, with another inside it, needs 3 of them; add speakers"
+            )
         judged = [np.isin(self.speakers, group) for group in np.array_split(speakers, min(FOLDS, len(speakers)))]
         return [(np.flatnonzero(~mask), np.flatnonzero(mask)) for mask in judged]
 
@@ -91,6 +95,8 @@ def timit(folder: Folder | None = None) -> Phones:
         for recording, part in [(Recording.read(_sound(path), _speaker(path)), _part(path.relative_to(top)))]
         for spoken, label in _phones(path, recording)
     ]
+    if not rows:
+        raise DataCorrupt(f"the .phn files in {top} name no phone but glottal stops; restore them from a copy")
     segments, *columns = zip(*rows, strict=True)
     labels, speakers, parts = (np.array(column) for column in columns)
     present = set(speakers)
@@ -101,8 +107,12 @@ def timit(folder: Folder | None = None) -> Phones:
 
 def _annotations(top: Path) -> list[Path]:
     """The .phn files below a folder that count, in an order that does not depend on upper and lower case."""
-    found = [p for p in top.glob("**/*") if p.suffix.lower() == ".phn" and not p.name.lower().startswith("sa")]
-    return sorted(found, key=lambda p: str(p).lower())
+    files = [p for p in top.glob("**/*") if not p.name.lower().startswith(("sa", "."))]
+    notes = {str(p.with_suffix("")).lower(): p for p in files if p.suffix.lower() == ".phn"}
+    for sound in (p for p in files if p.suffix.lower() in _SUFFIXES and notes):
+        if str(sound.with_suffix("")).lower() not in notes:
+            raise DataCorrupt(f"{sound} has no .phn beside it; restore that from a copy, or take the sound away")
+    return [notes[name] for name in sorted(notes)]
 
 
 def _sound(notes: Path) -> Path:

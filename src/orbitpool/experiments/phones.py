@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from sklearn.base import clone
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GridSearchCV, GroupKFold
 from sklearn.pipeline import make_pipeline
@@ -16,6 +15,7 @@ from sklearn.svm import SVC
 
 from orbitpool.classifiers import LinearSVM
 from orbitpool.datasets import Phones, timit
+from orbitpool.datasets.timit import FOLDS
 from orbitpool.experiments.making import fit, in_words, make_learner
 from orbitpool.experiments.recipes import Recipe
 from orbitpool.speech import SpeechFeatures
@@ -23,7 +23,7 @@ from orbitpool.speech import SpeechFeatures
 if TYPE_CHECKING:
     from orbitpool.experiments.runner import Stages
 
-INNER = 5  # folds of the training speakers, on which C is chosen
+INNER = 5  # folds of the training speakers, on which choices are made where there are no development speakers
 WHOLE = 20_000  # segments whose kernel is computed at once, by one product of matrices
 
 
@@ -38,20 +38,27 @@ def accuracies(
 ) -> tuple[list[float], dict[str, Any]]:
     """Accuracy on the core test set, or on each fold of the speakers; what the data is, and what was chosen.
 
-    Everything but the judging, all choices included, sees the training speakers alone.
+    Everything but the judging sees the training speakers alone, and the development speakers where there are any.
     """
     with stages("data"):
         data = timit(data_dir)
     stages.tell_of(data.provenance, data.source)
     splits = data.splits()[: 2 if quick else None]
-    right, chosen = [], []
+    right, chosen, kept = [], [], []
     for number, (train, test) in enumerate(splits, 1):
         stages.tell(f"{data.protocol}: {number} of {len(splits)}")
-        features = make_features(recipe, seed, str(device))
-        settings, model = _best(recipe, features, data, train, stages)
-        guessed = model.predict([data.segments[i] for i in test])
+        tried: list[tuple[float, dict[str, Any], Any]] = []
+        for choice in recipe.choices or ({},):
+            if checkpoint:
+                kept.append(checkpoint.with_name(f"{checkpoint.name}-{number}-{len(tried)}"))
+            features = make_features(recipe, seed, str(device), kept[-1] if kept else None, **choice)
+            score, C, guessed = _judged(recipe, features, data, train, test, stages)
+            tried.append((score, {**choice, "C": C}, guessed))
+        _, settings, guessed = max(tried, key=lambda each: each[0])
         right.append(float(np.mean(guessed == data.labels[test])))
         chosen.append({**settings, "judged on": sorted(set(data.speakers[test].tolist())), "phones": len(test)})
+    for path in kept:
+        path.unlink(missing_ok=True)
     return right, {"data": data.provenance, "source": data.source, "protocol": data.protocol, "folds": chosen}
 
 
@@ -60,51 +67,69 @@ def settings(recipe: Recipe, quick: bool) -> dict[str, Any]:
     return {
         "dataset": recipe.dataset,
         "splits": 2 if quick else "all",
+        "folds": [FOLDS, INNER],
         "features": in_words(make_features(recipe, 0, "cpu")),
         "choices": recipe.choices,
         "classifier": recipe.classifier,
     }
 
 
-def make_features(recipe: Recipe, seed: int, device: str) -> SpeechFeatures:
+def make_features(
+    recipe: Recipe, seed: int, device: str, checkpoint: Path | None = None, **choice: Any
+) -> SpeechFeatures:
     """What turns the segments of a row into features."""
-    return SpeechFeatures(make_learner(recipe, seed, device), device=device, random_state=seed, **recipe.speech or {})
+    learner = make_learner(recipe, seed, device, checkpoint)
+    if learner is not None:
+        learner.set_params(**choice)
+    return SpeechFeatures(learner, device=device, random_state=seed, **recipe.speech or {})
 
 
-def _best(
-    recipe: Recipe, features: SpeechFeatures, data: Phones, train: Any, stages: Stages
-) -> tuple[dict[str, Any], Any]:
-    """What was chosen by cross-validation over the training speakers, and features and classifier fitted to them all.
+def _judged(
+    recipe: Recipe, features: SpeechFeatures, data: Phones, train: Any, test: Any, stages: Stages
+) -> tuple[float, float, Any]:
+    """Accuracy where choices are made, the C chosen there, and what is guessed of the segments to judge on.
 
-    The learners, which are told no labels, learn from all training speakers once.
+    The learner, which is told no labels, learns from the training speakers alone, and so does the classifier.
     """
-    tried = []
-    for choice in recipe.choices or ({},):
-        varied = clone(features).set_params(**{f"learner__{name}": value for name, value in choice.items()})
-        with stages("learn"):
-            segments = [data.segments[i] for i in train]
-            X = fit(varied, segments).transform(segments)
-        with stages("classify"):
-            classifier, C, score = classify(recipe, X, data.labels[train], data.speakers[train])
-        tried.append((score, {**choice, "C": C}, make_pipeline(varied, classifier)))
-    return max(tried, key=lambda each: each[0])[1:]
+    held = np.flatnonzero(data.parts == "development") if data.published else np.array([], int)
+    with stages("learn"):
+        fit(features, [data.segments[i] for i in train])
+    with stages("encode"):
+        X, X_held, X_test = (features.transform([data.segments[i] for i in part]) if len(part) else None
+                             for part in (train, held, test))  # fmt: skip
+    y = data.labels[train]
+    with stages("classify"):
+        if X_held is None:
+            inner, tuned, labels = inner_folds(data.speakers[train]), X, y
+        else:
+            inner = [(np.arange(len(train)), len(train) + np.arange(len(held)))]
+            tuned, labels = np.concatenate([X, X_held]), np.concatenate([y, data.labels[held]])
+        C, score = choose(recipe, tuned, labels, inner, features.device)
+        guessed = machine(recipe, C, len(train), features.device).fit(X, y).predict(X_test)
+    return score, C, guessed
 
 
-def classify(recipe: Recipe, X: Any, y: Any, speakers: Any) -> tuple[Any, float, float]:
-    """A classifier fitted to segments, the C chosen by cross-validation over their speakers, and its accuracy there."""
-    options = dict(recipe.classifier)
-    inner = inner_folds(speakers)
-    if options.pop("class") == "LinearSVM":
-        linear = LinearSVM(cv=inner, **options).fit(X, y)
-        assert linear.cv_results_ is not None
-        return linear, linear.C_, float(linear.cv_results_["mean_test_score"].max())
-    kernel = rbf_kernel if len(X) <= WHOLE else "rbf"  # the same kernel, of width 1 / features, and either way LIBSVM
-    grid = {"svc__C": options.pop("C")}
-    machine = make_pipeline(StandardScaler(), SVC(kernel=kernel, gamma="auto", **options))
-    search = GridSearchCV(machine, grid, cv=inner).fit(X, y)
-    return search, search.best_params_["svc__C"], float(search.best_score_)
+def choose(recipe: Recipe, X: Any, y: Any, inner: list[Any], device: str) -> tuple[float, float]:
+    """The C that is best on given splits, and its accuracy there."""
+    grid = recipe.classifier["C"]
+    model = machine(recipe, grid, len(X), device)
+    if isinstance(model, LinearSVM):
+        model.set_params(cv=inner).fit(X, y)
+        assert model.cv_results_ is not None
+        return model.C_, float(model.cv_results_["mean_test_score"].max())
+    search = GridSearchCV(machine(recipe, 1.0, len(X), device), {"svc__C": grid}, cv=inner, refit=False).fit(X, y)
+    return search.best_params_["svc__C"], float(search.best_score_)
+
+
+def machine(recipe: Recipe, C: Any, n: int, device: str) -> Any:
+    """The classifier of a row for n segments."""
+    options = {name: value for name, value in recipe.classifier.items() if name not in ("class", "C")}
+    if recipe.classifier["class"] == "LinearSVM":
+        return LinearSVM(C, device=device, **options)
+    kernel = rbf_kernel if n <= WHOLE else "rbf"  # the same kernel, of width 1 / features, and either way LIBSVM
+    return make_pipeline(StandardScaler(), SVC(C=C if np.isscalar(C) else 1.0, kernel=kernel, gamma="auto", **options))
 
 
 def inner_folds(speakers: Any) -> list[tuple[Any, Any]]:
-    """Segments to fit and segments to judge a C on, by the speaker of each: no speaker is on both sides."""
+    """Segments to fit and segments to judge a choice on, by the speaker of each: no speaker is on both sides."""
     return list(GroupKFold(min(INNER, len(set(speakers)))).split(speakers, groups=speakers))

@@ -120,11 +120,17 @@ def leads(found: list[dict[str, Any]]) -> list[str]:
     """By how much each result is ahead of the one before it, in words, where both have values on the same folds."""
     said = []
     for first, second in pairwise(found):
-        if "folds" in first["runs"][0] and len(first["values"]) == len(second["values"]) > 1:
+        if _folds(first) and _folds(first) == _folds(second):
             ahead, error = lead(second, first)
             names = f"{second['row']} leads {first['row']}"
             said.append(f"{names} by {ahead:.2f} points, with a standard error of {error:.2f} over the folds.")
     return said
+
+
+def _folds(result: dict[str, Any]) -> list[Any]:
+    """Who each fold was judged on; nothing where there are not at least two."""
+    folds = [fold["judged on"] for fold in result["runs"][0].get("folds", [])]
+    return folds if len(folds) > 1 else []
 
 
 def lead(result: dict[str, Any], other: dict[str, Any]) -> tuple[float, float]:

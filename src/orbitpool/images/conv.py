@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from math import prod
 from typing import Any, ClassVar, Literal, Self
 
+import numpy as np
 import torch
 from sklearn.base import clone
 from sklearn.utils import check_random_state
@@ -13,13 +15,24 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from orbitpool.encoders import Encoder
-from orbitpool.images.patches import Groups, as_floats, by_size, check_fits, dense_patches, random_patches
+from orbitpool.images.module import ConvModule
+from orbitpool.images.patches import (
+    Groups,
+    as_floats,
+    by_size,
+    check_channels,
+    check_grid,
+    dense_patches,
+    places,
+    random_patches,
+)
 from orbitpool.images.whitening import CONTRAST, FLOOR, normalize_contrast, whitening
 from orbitpool.kernels import choose_device
 from orbitpool.kernels.poses import fused
 from orbitpool.learners import Learner
 from orbitpool.learners.around import AroundLearner
 from orbitpool.learners.checks import at_least, one_of, whole
+from orbitpool.modules import export_onnx
 
 CellSums = Callable[[Tensor, Tensor], Tensor]  # (N, P, D) patches and their cells (P,) to (N, cells, F)
 BUDGET = 128 * 2**20  # bytes of patches, or of their features, at a time
@@ -63,7 +76,7 @@ class ConvFeatures(AroundLearner):
         Mean of the normalised patches, and what whitens them.
     """
 
-    FITTED: ClassVar = ("mean_", "whitening_")
+    FITTED: ClassVar = ("mean_", "whitening_", "image_shape_")
     learner: Learner
     learner_: Learner
 
@@ -106,8 +119,7 @@ class ConvFeatures(AroundLearner):
         """
         self._check()
         groups, device = by_size(X), choose_device(self.device, X)
-        for _, images in groups:
-            self._check_images(images, groups[0][1].shape[3])
+        self._check_images(groups, groups[0][1].shape[3])
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         patches = self._normalize(self._some_patches(groups, torch.Generator().manual_seed(seed), device))
         _check_finite(patches)
@@ -117,6 +129,7 @@ class ConvFeatures(AroundLearner):
             learner.set_params(random_state=seed)
         self.learner_ = learner.set_params(device=str(device)).fit((patches - mean) @ P)
         self.mean_, self.whitening_ = mean.cpu().numpy(), P.cpu().numpy()
+        self.image_shape_ = np.array(groups[0][1].shape[1:])
         self.n_features_in_ = prod(groups[0][1].shape[1:])
         return self
 
@@ -135,17 +148,32 @@ class ConvFeatures(AroundLearner):
         """Features averaged on the grid, (N, grid * grid * features of a patch), cell by cell, row by row."""
         check_is_fitted(self)
         groups, device = by_size(X), choose_device(self.device, X)
-        for _, images in groups:
-            self._check_images(images, len(self.mean_) // prod(self._patch))
+        self._check_images(groups, int(self.image_shape_[2]))
         home = X.device if isinstance(X, Tensor) else torch.device("cpu")
         dtype = torch.float64 if groups[0][1].dtype == torch.float64 else torch.float32
         encode, budget = self._encoder(device, dtype)
         features = torch.empty(sum(len(at) for at, _ in groups), self._n_features_out, dtype=dtype, device=home)
-        for places, images in groups:
+        for all_at, images in groups:
             some = max(1, budget // prod(self._places(images)))
-            for at, part in zip(torch.split(places, some), torch.split(images, some), strict=True):
+            for at, part in zip(torch.split(all_at, some), torch.split(images, some), strict=True):
                 features[at.to(home)] = self._pooled(encode, budget, part, device).to(home)
         return features if isinstance(X, Tensor) else features.numpy()
+
+    def to_module(self) -> ConvModule:
+        """`transform` as a float32 layer of a network, images to (N, n_features_out), which can be trained there."""
+        check_is_fitted(self)
+        if not isinstance(self.learner_, Learner):
+            raise ValueError(f"learner is {self.learner!r}; a module can be made of a TIRBM, TIAutoencoder or TIOMP")
+        mean, P = (torch.tensor(a, dtype=torch.float32) for a in (self.mean_, self.whitening_))
+        where: Any = {"patch": self._patch, "stride": self.stride, "grid": self.grid}
+        return ConvModule(self.learner_.to_module(), mean, P, contrast=self.contrast, **where)
+
+    def export_onnx(self, path: str | os.PathLike[str]) -> None:
+        """Write `transform` as an ONNX file, `input` (N, H, W, C) to `output` (N, n_features_out), both float32.
+
+        Height and width are those of the images that were learned from; bytes must be divided by 255 first.
+        """
+        export_onnx(self.to_module(), torch.zeros(1, *map(int, self.image_shape_)), path)
 
     def _encoder(self, device: torch.device, dtype: torch.dtype) -> tuple[CellSums, int]:
         """What turns normalised patches and their cells into sums of features, and how many patches it may be given."""
@@ -210,20 +238,10 @@ class ConvFeatures(AroundLearner):
         if transforms is not None and len(transforms.field_shape) != 2:
             raise ValueError(f"{transforms!r} is not for images; give transformations of (rows, columns)")
 
-    def _check_images(self, images: Tensor, channels: int) -> None:
-        if images.shape[3] != channels:
-            raise ValueError(
-                f"images have {images.shape[3]} channels, but filters were learned from {channels}; "
-                "give images of the same kind"
-            )
-        height, width = images.shape[1:3]
-        check_fits(self._patch, (height, width))
-        places = [(side - size) // self.stride + 1 for side, size in zip((height, width), self._patch, strict=True)]
-        if min(places) < self.grid:
-            raise ValueError(
-                f"grid is {self.grid}, but images of {height}×{width} have only {places[0]}×{places[1]} patches; "
-                "use a smaller grid or stride, or larger images"
-            )
+    def _check_images(self, groups: Groups, channels: int) -> None:
+        for _, images in groups:
+            check_channels(images, channels)
+            check_grid(images, self._patch, self.stride, self.grid)
 
     def _normalize(self, patches: Tensor) -> Tensor:
         return patches if self.contrast is None else normalize_contrast(patches, self.contrast)
@@ -235,8 +253,7 @@ class ConvFeatures(AroundLearner):
 
     def _places(self, images: Tensor) -> tuple[int, int]:
         """Rows and columns of patches in an image."""
-        height, width = images.shape[1:3]
-        return (height - self._patch[0]) // self.stride + 1, (width - self._patch[1]) // self.stride + 1
+        return places(images, self._patch, self.stride)
 
     @property
     def _n_features_out(self) -> int:

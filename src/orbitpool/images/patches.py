@@ -66,3 +66,29 @@ def check_fits(patch: tuple[int, int], image: tuple[int, int]) -> None:
             f"patches of {patch[0]}×{patch[1]} do not fit into images of {image[0]}×{image[1]}; "
             "use smaller receptive fields or larger images"
         )
+
+
+def check_channels(images: Tensor, channels: int) -> None:
+    """Raise ValueError if images have others than those that were learned from."""
+    if images.shape[3] != channels:
+        raise ValueError(
+            f"images have {images.shape[3]} channels, but filters were learned from {channels}; "
+            "give images of the same kind"
+        )
+
+
+def places(images: Tensor, patch: tuple[int, int], stride: int) -> tuple[int, int]:
+    """Rows and columns of patches in an image."""
+    return (images.shape[1] - patch[0]) // stride + 1, (images.shape[2] - patch[1]) // stride + 1
+
+
+def check_grid(images: Tensor, patch: tuple[int, int], stride: int, grid: int) -> None:
+    """Raise ValueError if there are fewer patches than cells along a side."""
+    _, height, width, _ = images.shape
+    check_fits(patch, (height, width))
+    rows, columns = places(images, patch, stride)
+    if min(rows, columns) < grid:
+        raise ValueError(
+            f"grid is {grid}, but images of {height}×{width} have only {rows}×{columns} patches; "
+            "use a smaller grid or stride, or larger images"
+        )

@@ -19,7 +19,7 @@ FLOOR = 0.1  # authors' published code: added to the eigenvalues
 def normalize_contrast(x: Tensor, eps: float) -> Tensor:
     """Each row less its mean, over sqrt(its variance + eps), (N, D)."""
     centred = x - x.mean(1, keepdim=True)
-    return centred.div_(centred.square().mean(1, keepdim=True).add_(eps).sqrt_())
+    return centred / centred.square().mean(1, keepdim=True).add_(eps).sqrt_()
 
 
 def whitening(x: Tensor, eps: float) -> tuple[Tensor, Tensor]:

@@ -8,6 +8,7 @@ from orbitpool.kernels.descent import descend_
 from orbitpool.kernels.devices import choose_device
 from orbitpool.kernels.poses import generate_drawn, infer, move, tilt_
 from orbitpool.kernels.products import correlate_, generate, respond, shortened
+from orbitpool.kernels.traced import pool_templates
 
 __all__ = [
     "choose_device",
@@ -17,6 +18,7 @@ __all__ = [
     "generate_drawn",
     "infer",
     "move",
+    "pool_templates",
     "reduce_orbit",
     "reduce_templates",
     "respond",

@@ -105,7 +105,7 @@ def reduce_templates(
         for some in _slices(K, filters):
             posed = flat[:, some].reshape(-1, d1)
             for part in _slices(len(v), rows):
-                yield part, some, _by_templates(posed, v[part], S)
+                yield part, some, by_templates(posed, v[part], S)
 
     return _reduce(products(), v, K, bias, how, two_sided, None)
 
@@ -149,12 +149,12 @@ def _products(v: Tensor, W: Tensor, transforms: TransformSet, steps: Plan) -> Ch
         for filters in all_filters:
             posed = flat_moved(transforms.orbit(W[filters])).T  # (S k, D1)
             for rows in all_rows:
-                yield rows, filters, _by_templates(posed, v[rows], len(transforms))
+                yield rows, filters, by_templates(posed, v[rows], len(transforms))
 
 
-def _by_templates(posed: Tensor, v: Tensor, n_poses: int) -> Tensor:
+def by_templates(posed: Tensor, v: Tensor, n_poses: int) -> Tensor:
     """Products of (S k, D1) templates with inputs, (n, k, S), inputs last in memory."""
-    return (posed @ v.T).view(n_poses, -1, len(v)).permute(2, 1, 0)
+    return (posed @ v.T).view(n_poses, posed.shape[0] // n_poses, v.shape[0]).permute(2, 1, 0)
 
 
 def _slices(size: int, step: int) -> list[slice]:

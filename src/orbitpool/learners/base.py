@@ -24,6 +24,7 @@ from orbitpool.learners.checks import whole, within
 from orbitpool.learners.progress import Progress
 from orbitpool.learners.sources import Batches, Rows, Source, is_stream, working_dtype
 from orbitpool.learners.training import Counters, Diverged, State, train
+from orbitpool.modules import OrbitModule, export_onnx
 
 LOOK = 10_000  # rows that a model may see before it starts
 WATCHED = 256  # rows on which the history measures what it does not get from the updates
@@ -298,6 +299,14 @@ class Learner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         """How the fitted model turns inputs into features, for those who fold it into something larger."""
         check_is_fitted(self)
         return self._encoder(self._parameters(torch.device(device), dtype))
+
+    def to_module(self) -> OrbitModule:
+        """`transform` as a float32 layer of a network, (N, D1) to (N, n_features_out), which can be trained there."""
+        return OrbitModule(self.encoder())
+
+    def export_onnx(self, path: str | os.PathLike[str]) -> None:
+        """Write `transform` as an ONNX file, `input` (N, D1) to `output` (N, n_features_out), both float32."""
+        export_onnx(self.to_module(), torch.zeros(1, self.n_features_in_), path)
 
     @property
     def _n_features_out(self) -> int:

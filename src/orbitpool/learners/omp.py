@@ -134,8 +134,7 @@ random_state
         """What makes each transformed filter of unit norm, if that is wanted, (K, S)."""
         if not self.unit_norm:
             return W.new_ones(len(W), len(self._operators))
-        lengths: Tensor = torch.linalg.vector_norm(self._operators.orbit(W), dim=-1)
-        return lengths.clamp_min(1e-8).reciprocal()
+        return encoders.unit_gain(self._operators.orbit(W))
 
     @torch.no_grad()
     def _update(self, state: State, v: Tensor) -> tuple[Tensor, Tensor]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import NamedTuple
 
@@ -41,7 +42,7 @@ def read_phn(path: str | os.PathLike[str]) -> list[Span]:
 
 def _span(line: str, where: str, after: float) -> Span:
     fields = line.split()
-    if len(fields) != 3 or not all(field.isascii() and field.isdigit() for field in fields[:2]):
+    if len(fields) != 3 or not all(re.fullmatch("[0-9]{1,12}", field) for field in fields[:2]):
         raise ValueError(f"{where}: {line.strip()!r} is not a first sample, an end and a symbol, as in '0 2193 h#'")
     start, end, label = int(fields[0]) / RATE, int(fields[1]) / RATE, fields[2].lower()
     if end <= start:
@@ -72,6 +73,8 @@ def read_table(path: str | os.PathLike[str]) -> Table:
                 recordings[key] = Recording.read(path.parent / row["file"], key[1])
             except FileNotFoundError as error:
                 raise ValueError(f"{where}: there is no {path.parent / row['file']}; correct the path") from error
+            except (OSError, ValueError) as error:
+                raise ValueError(f"{where}: {error}") from error
         recording = recordings[key]
         start, end = (_seconds(row[name], name, where) for name in ("start", "end"))
         table.segments.append(
@@ -80,6 +83,9 @@ def read_table(path: str | os.PathLike[str]) -> Table:
         table.labels.append(row.get("label", ""))
     if not table.segments:
         raise ValueError(f"{path} has no rows below its header; give one a segment: file,start,end,label")
+    if any(table.labels) and not all(table.labels):
+        number = table.labels.index("") + 1
+        raise ValueError(f"{path}: segment {number} has no label although others have; label all of them or none")
     return table
 
 

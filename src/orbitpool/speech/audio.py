@@ -12,7 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from orbitpool.learners.checks import one_of
+
 RATE = 16_000  # samples a second of everything that follows
+FORMATS = ("WAV", "WAVEX", "NIST", "FLAC")
+LOUDEST = 100.0  # some files of floats go a little beyond 1
 
 Samples = NDArray[np.float32]
 
@@ -20,24 +24,27 @@ Samples = NDArray[np.float32]
 def read_audio(path: str | os.PathLike[str]) -> Samples:
     """Samples of a sound file at 16 kHz in [-1, 1], (N,).
 
-    RIFF, NIST SPHERE (PCM), FLAC and whatever else libsndfile reads. Channels are averaged; files that are sampled
-    faster are brought down to 16 kHz by a polyphase filter; slower ones, truncated, empty or compressed by shorten,
-    raise ValueError.
+    RIFF, NIST SPHERE (PCM) and FLAC, of which it can be told whether they are whole. Channels are averaged; files that
+    are sampled faster are brought down to 16 kHz by a polyphase filter; slower ones, truncated, empty or compressed by
+    shorten, raise ValueError.
     """
     soundfile = extra("soundfile")
     path = Path(path)
     with path.open("rb") as beginning:
-        head = beginning.read(1024)
-    if head.startswith(b"NIST_1A") and b"shorten" in head:
+        head = beginning.read(16_384)
+    if head.startswith(b"NIST_1A") and re.search(rb"sample_coding -s\d+ \S*shorten", head):
         raise ValueError(f"{path} is compressed by shorten, which cannot be read; sph2pipe -f wav {path.name} converts")
     try:
         with soundfile.SoundFile(path) as file:
+            one_of(f"the format of {path}", file.format, FORMATS)
             samples, rate = file.read(dtype="float32", always_2d=True).mean(1), file.samplerate
             _check_whole(path, head, file)
     except soundfile.SoundFileError as error:
         raise ValueError(f"{path} cannot be read as sound ({error}); restore it from a copy or convert it") from error
-    if not len(samples) or not np.isfinite(samples).all():
-        raise ValueError(f"{path} has {len(samples)} samples, not all finite; give at least one, and no NaN")
+    if not len(samples):
+        raise ValueError(f"{path} holds no sound; take it away or restore it from a copy")
+    if not (largest := float(np.abs(samples).max())) <= LOUDEST:
+        raise ValueError(f"{path} has a sample of {largest:g}; they must lie in [-1, 1]: scale them, and leave out NaN")
     if rate < RATE:
         raise ValueError(f"{path} has {rate} samples a second; {RATE} or more are needed: take another recording")
     return samples if rate == RATE else _resampled(samples, rate)
@@ -48,7 +55,9 @@ def extra(module: str) -> Any:
     try:
         return import_module(module)
     except ImportError as error:
-        raise ImportError(f"sound needs {module}, which is not installed: pip install 'orbitpool[speech]'") from error
+        raise ImportError(
+            f"sound needs {module}, which is not installed: pip install -c constraints.txt '.[speech]'"
+        ) from error
 
 
 def _check_whole(path: Path, head: bytes, file: Any) -> None:

@@ -106,6 +106,7 @@ class SpeechFeatures(AroundLearner):
         patches = [
             patches_of(frames, self.frames, part - start)
             for frames, part, start in zip(normal, rows, starts[:-1], strict=True)
+            if len(part)
         ]
         learner: Learner = clone(self.learner)
         if learner.random_state is None:
@@ -119,8 +120,8 @@ class SpeechFeatures(AroundLearner):
         groups = _by_recording(X)
         normal = self._normalized(list(groups))
         result = np.empty((len(X), self._n_features_out), np.float32)
-        for recording, places in groups.items():
-            result[places] = pool(self._encoded(normal[recording]), [X[i] for i in places])
+        for recording, found in groups.items():
+            result[list(found)] = pool(self._encoded(normal[recording]), list(found.values()))
         return result
 
     def _encoded(self, frames: Frames) -> NDArray[Any]:
@@ -167,14 +168,16 @@ def patches_of(frames: Frames, length: int, rows: Any = slice(None)) -> Frames:
     return windows.swapaxes(1, 2).reshape(len(windows), -1)
 
 
-def _by_recording(X: Sequence[Segment]) -> dict[Recording, list[int]]:
-    """The recordings of segments, and the places in X of each one's; raises ValueError for what is no segment."""
-    groups: dict[Recording, list[int]] = {}
+def _by_recording(X: Sequence[Segment]) -> dict[Recording, dict[int, Segment]]:
+    """The segments of each recording by their places in X; raises ValueError for what is no segment."""
+    if not isinstance(X, Sequence) or isinstance(X, str):
+        raise ValueError(f"X is a {type(X).__name__}; give a list of speech.Segment(recording, start, end)")
+    groups: dict[Recording, dict[int, Segment]] = {}
     for place, each in enumerate(X):
-        if not isinstance(each, Segment):
-            raise ValueError(f"X[{place}] is {each!r}; give segments: speech.Segment(recording, start, end)")
-        segment(*each, where=f"X[{place}]")
-        groups.setdefault(each.recording, []).append(place)
+        if not isinstance(each, Segment) or not isinstance(each.recording, Recording):
+            kind = f"{each!r:.60}"
+            raise ValueError(f"X[{place}] is {kind}; give speech.Segment(recording, start, end) of a speech.Recording")
+        groups.setdefault(each.recording, {})[place] = segment(*each, where=f"X[{place}]")
     if not groups:
         raise ValueError("X holds 0 segments; give at least one")
     return groups
@@ -183,4 +186,5 @@ def _by_recording(X: Sequence[Segment]) -> dict[Recording, list[int]]:
 def _moments(recordings: list[Recording]) -> tuple[Frames, Frames]:
     """Mean and standard deviation of each coefficient, (39,) each."""
     frames = np.concatenate([r.frames for r in recordings])
-    return frames.mean(0), np.maximum(frames.std(0), FLAT)
+    mean, deviation = frames.mean(0, dtype=np.float64), frames.std(0, dtype=np.float64)
+    return mean.astype(np.float32), np.maximum(deviation, FLAT).astype(np.float32)

@@ -29,7 +29,7 @@ def mfcc(samples: Samples) -> Frames:
     options.num_ceps = CEPSTRA
     options.use_energy = False
     computer = fbank.OnlineMfcc(options)
-    computer.accept_waveform(RATE, (samples * 32768).tolist())  # Kaldi counts in 16-bit steps
+    computer.accept_waveform(RATE, samples * 32768)  # Kaldi counts in 16-bit steps
     computer.input_finished()
     if not computer.num_frames_ready:
         raise ValueError(f"{len(samples)} samples make no frame; give at least 5 ms of sound, {RATE // 200} samples")
