@@ -2,6 +2,7 @@
 
 import csv
 import os
+import signal
 
 import numpy as np
 import pytest
@@ -52,12 +53,23 @@ def test_what_goes_wrong_is_one_sentence(command, table, tmp_path):
             "transforms is 'turns'; choose one of 'shifts', 'none'",
         ),
         (("fit", tmp_path / "none.csv", "--out", model), "none.csv"),
+        (("fit", table, "--out", table), "table.csv, which is read, too; give it another name"),
+        (("encode", tmp_path / "m", table, "--out", table), "table.csv, which is read, too; give it another name"),
         (("encode", table, table, "--out", tmp_path / "z.npy"), "table.csv is not a file that orbitpool wrote"),
         (("encode", table, table, "--out", tmp_path / "z.txt"), "the ending of --out is '.txt'; choose one of '.npy'"),
     ):
         code, _, complaint = command(*arguments)
         assert code == 1
         assert says in complaint
+    assert os.listdir(tmp_path) == []
+
+
+def test_an_interrupted_model_is_not_kept(command, table, tmp_path, monkeypatch):
+    monkeypatch.setattr(orbitpool.TIRBM, "_end_epoch", lambda self, state: signal.raise_signal(signal.SIGINT))
+    with pytest.warns(UserWarning, match="interrupted"):
+        code, _, complaint = command("fit", table, "--components", 2, "--out", tmp_path / "model.safetensors")
+    assert code == 130
+    assert "orbitpool: interrupted" in complaint
     assert os.listdir(tmp_path) == []
 
 

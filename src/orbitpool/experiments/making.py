@@ -10,6 +10,7 @@ from orbitpool import transforms
 from orbitpool.experiments.baselines import BASELINES
 from orbitpool.experiments.recipes import Recipe, Spec
 from orbitpool.learners import TIOMP, TIRBM, Learner
+from orbitpool.learners.around import interrupted
 from orbitpool.transforms import TransformSet
 
 LEARNERS = {"TIRBM": TIRBM, "TIOMP": TIOMP, **BASELINES}
@@ -40,8 +41,7 @@ def make_learner(recipe: Recipe, seed: int, device: str, checkpoint: Path | None
 def fit(features: Any, X: Any) -> Any:
     """Learn to the end; a user who interrupts that does not want to go on with half a model."""
     features.fit(X)
-    learner = getattr(features, "learner_", features)
-    if learner is not None and getattr(learner, "n_iter_", learner.n_iter) < learner.n_iter:
+    if interrupted(features):
         raise KeyboardInterrupt
     return features
 

@@ -56,3 +56,11 @@ class AroundLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def _check(self) -> None:
         """Raise ValueError for parameters that make no sense."""
         raise AssertionError("a subclass checks its own parameters")
+
+
+def interrupted(model: Any) -> bool:
+    """Whether a user ended the learning of a fitted learner, or of one inside features, before its last epoch."""
+    learner = getattr(model, "learner_", model)
+    if not isinstance(learner, Learner) or learner.early_stopping:
+        return False
+    return bool(learner.n_iter_ < learner.n_iter)

@@ -10,6 +10,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from orbitpool.images.pictures import mosaic, save_png
+from orbitpool.learners.around import interrupted
 from orbitpool.learners.checks import one_of
 from orbitpool.models import load
 from orbitpool.tables import header, rows
@@ -39,10 +40,19 @@ def fit(source: Path, out: Path, kind: str | None, **options: Any) -> Any:
     """A model learned from a source of data, and written to a file."""
     name = kind or guess_kind(source)
     one_of("kind", name, KINDS)
+    _check_apart(out, source)
     check_writable(out.absolute().parent)
     model = KINDS[name].learn(source, **options)
+    if interrupted(model):
+        raise KeyboardInterrupt  # half a model is not what was asked for
     model.save(out)
     return model
+
+
+def _check_apart(out: Path, *inputs: Path) -> None:
+    """Raise if what is to be written would take the place of what is read."""
+    if out.resolve() in (path.resolve() for path in inputs):
+        raise ValueError(f"--out is {out}, which is read, too; give it another name")
 
 
 def guess_kind(source: Path) -> str:
@@ -58,6 +68,7 @@ def guess_kind(source: Path) -> str:
 def encode(model: Path, source: Path, out: Path, device: str, strict: bool, tell: Tell) -> tuple[int, int]:
     """Write the features of a source to a .npy, .npz, .csv or .parquet file; how many rows and columns there are."""
     featurefiles.check(out)
+    _check_apart(out, model, source)
     Z, columns = _encoded(model, source, device, strict, tell)
     featurefiles.write(out, Z, columns)
     return len(Z), Z.shape[1]
