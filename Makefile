@@ -8,8 +8,8 @@ READY := $(VENV)/.ready
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-# Threads that wait in a busy loop make everything ten times slower when another program needs a core.
-export OMP_WAIT_POLICY ?= PASSIVE
+# Threads that wait in a busy loop make everything several times slower when another program needs a core.
+export GOMP_SPINCOUNT ?= 5000
 
 .PHONY: demo venv test lint bench clean
 .DEFAULT_GOAL := demo

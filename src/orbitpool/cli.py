@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-# Threads that wait in a busy loop make everything ten times slower when another program needs a core; this is read
-# when torch is loaded.
-os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+# Threads that wait in a busy loop make everything several times slower when another program needs a core, threads that
+# sleep at once make small products slow: they wait some microseconds. This is read when torch is loaded.
+os.environ.setdefault("GOMP_SPINCOUNT", "5000")
 
 if TYPE_CHECKING:
     from orbitpool.report import Table
