@@ -9,7 +9,7 @@ export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 # Threads that wait in a busy loop make everything several times slower when another program needs a core.
-export GOMP_SPINCOUNT ?= 5000
+demo test: export GOMP_SPINCOUNT ?= 5000
 
 .PHONY: demo venv test lint bench clean
 .DEFAULT_GOAL := demo
