@@ -22,7 +22,7 @@ def test_products_are_the_three_sums_of_the_model(transforms, channels, n, gener
     a = kernels.respond(u, W, b)
     assert_close(a, orbit.logits(v, posed, b))
     p = orbit.posterior(a)
-    inferred, z, drawn = kernels.infer(u, W, b, n, torch.Generator().manual_seed(0))
+    inferred, z, drawn = kernels.infer(u, W, b, n, torch.Generator().manual_seed(0), pooled=True)
     assert_close(inferred, p)
     assert_close(z, orbit.pooled(a))
     assert_close(drawn, orbit.sample(p, torch.Generator().manual_seed(0)))

@@ -95,12 +95,13 @@ def infer_(a: Tensor, bias: Tensor, n: int, generator: torch.Generator | None) -
     return a, z.T, drawn
 
 
-def tilt_(p: Tensor, z: Tensor, pull: Tensor | None, n: int) -> Tensor:
+def tilt_(p: Tensor, z: Tensor | None, pull: Tensor | None, n: int) -> Tensor:
     """`poses.tilt_`."""
     N, K, S = _shape(p)
     mean = torch.empty(K, S, device=p.device)
     options = {"PULL": pull is not None, "S_BLOCK": triton.next_power_of_2(S), "BLOCK": 4 * _block(S)}
-    _tilt[(K,)](p, z.T, mean if pull is None else pull.contiguous(), mean, n, N, S, num_warps=4, **options)
+    on, by = (mean, mean) if z is None or pull is None else (z.T, pull.contiguous())  # not read without a pull
+    _tilt[(K,)](p, on, by, mean, n, N, S, num_warps=4, **options)
     return mean
 
 

@@ -23,9 +23,9 @@ def move(v: Tensor, transforms: TransformSet) -> Tensor:
 
 
 def infer(
-    u: Tensor, W: Tensor, b: Tensor, n: int, generator: torch.Generator | None = None
-) -> tuple[Tensor, Tensor, Tensor | None]:
-    """Probability of each pose, (N, K, S), and of any, (N, K), of moved inputs; and poses drawn by a generator. Eq. 7.
+    u: Tensor, W: Tensor, b: Tensor, n: int, generator: torch.Generator | None = None, pooled: bool = False
+) -> tuple[Tensor, Tensor | None, Tensor | None]:
+    """Probability of each pose, (N, K, S), of moved inputs; of any pose, (N, K), if asked for; poses drawn. Eq. 7.
 
     Drawn are indices (N, K), -1 where off, or hidden units (N, K, S), whichever is faster to go on with. Only the first
     n of the N inputs count; nothing is on in the others.
@@ -37,16 +37,17 @@ def infer(
     p = orbit.posterior(respond(u, W, b).to(b.dtype), overwrite=True)
     if n < len(p):
         p[n:] = 0
-    return p, p.permute(2, 1, 0).sum(0).T, None if generator is None else orbit.sample(p, generator)
+    z = p.permute(2, 1, 0).sum(0).T if pooled else None
+    return p, z, None if generator is None else orbit.sample(p, generator)
 
 
-def tilt_(p: Tensor, z: Tensor, pull: Tensor | None, n: int) -> Tensor:
-    """Multiply the posterior by 1 - pull_j (1 - z_j) in place, and give its mean over n inputs, (K, S)."""
+def tilt_(p: Tensor, z: Tensor | None, pull: Tensor | None, n: int) -> Tensor:
+    """Multiply the posterior by 1 - pull_j (1 - z_j) in place, if there is a pull; its mean over n inputs, (K, S)."""
     if fused(p):
         from orbitpool.kernels import fused as kernels
 
         return kernels.tilt_(p, z, pull, n)
-    if pull is not None:
+    if pull is not None and z is not None:
         p *= (1 - pull * (1 - z))[..., None]
     return p.permute(2, 1, 0).sum(2).T / n
 

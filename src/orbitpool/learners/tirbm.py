@@ -175,7 +175,7 @@ class TIRBM(SoftmaxLearner):
     @torch.no_grad()
     def _update(self, state: State, v: Tensor) -> tuple[Tensor, Tensor]:
         t, visible = self._for_products(state.tensors), self._visible(state.tensors)
-        u, p, z, drawn = self._meet(v, t, visible, state.generator)
+        u, p, z, drawn = self._meet(v, t, visible, state.generator, pooled=True)
         mean = self._down(drawn, len(v), t, visible)
         error = (v - mean).square().mean()
 
@@ -184,7 +184,7 @@ class TIRBM(SoftmaxLearner):
             *_, drawn = self._meet(negative, t, visible, state.generator)
             mean = self._down(drawn, len(negative), t, visible)
             negative = self._settle(mean, visible, state.generator)
-        u_, p_, z_, _ = self._meet(negative, t, visible)
+        u_, p_, *_ = self._meet(negative, t, visible)
         if self.persistent:
             t["chains"].copy_(negative)
 
@@ -194,7 +194,7 @@ class TIRBM(SoftmaxLearner):
         W = correlate_(self.weight_decay * state.tensors["W"], p, u, -1 / len(v))
         gradients = {
             "W": correlate_(W, p_, u_, 1 / len(negative)),
-            "b": tilt_(p_, z_, None, len(negative)) - on,
+            "b": tilt_(p_, None, None, len(negative)) - on,
             "c": visible.scaled(visible.scaled(negative.mean(0) - v.mean(0))),
         }
         self._descend(state, gradients)
@@ -206,10 +206,17 @@ class TIRBM(SoftmaxLearner):
         short = self.precision == "bfloat16" or (self.precision == "auto" and W.is_cuda and W.dtype == torch.float32)
         return {**t, "W": shortened(W)} if short else t
 
-    def _meet(self, v: Tensor, t: Parameters, visible: orbit.Visible, generator: torch.Generator | None = None) -> Any:
+    def _meet(
+        self,
+        v: Tensor,
+        t: Parameters,
+        visible: orbit.Visible,
+        generator: torch.Generator | None = None,
+        pooled: bool = False,
+    ) -> Any:
         """Inputs in every pose, (N, S, D2), and what `infer` says of them."""
         u = move(visible.scaled(v).to(t["W"].dtype), self._operators)
-        return u, *infer(u, t["W"], t["b"], len(v), generator)
+        return u, *infer(u, t["W"], t["b"], len(v), generator, pooled)
 
     def _down(self, drawn: Tensor, n: int, t: Parameters, visible: orbit.Visible) -> Tensor:
         """E[v | h] for the poses that were drawn for n inputs, (n, D1)."""
