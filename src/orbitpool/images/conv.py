@@ -31,7 +31,7 @@ from orbitpool.kernels import choose_device
 from orbitpool.kernels.poses import fused
 from orbitpool.learners import Learner
 from orbitpool.learners.around import AroundLearner
-from orbitpool.learners.checks import at_least, one_of, whole
+from orbitpool.learners.checks import at_least, finite, one_of, whole
 from orbitpool.modules import export_onnx
 
 CellSums = Callable[[Tensor, Tensor], Tensor]  # (N, P, D) patches and their cells (P,) to (N, cells, F)
@@ -122,7 +122,7 @@ class ConvFeatures(AroundLearner):
         self._check_images(groups, groups[0][1].shape[3])
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         patches = self._normalize(self._some_patches(groups, torch.Generator().manual_seed(seed), device))
-        _check_finite(patches)
+        finite(patches)
         mean, P = self._whitening(patches)
         learner = clone(self.learner)
         if learner.random_state is None:
@@ -197,7 +197,7 @@ class ConvFeatures(AroundLearner):
     def _pooled(self, encode: CellSums, budget: int, images: Tensor, device: torch.device) -> Tensor:
         """Means over the cells of the grid, (N, grid * grid * F), some rows of patches at a time."""
         floats, (rows, columns) = as_floats(images, device), self._places(images)
-        _check_finite(floats)
+        finite(floats)
         across, down = self._cells(columns), self._cells(rows)
         total: Any = 0
         for some in torch.split(torch.arange(rows), max(1, budget // (len(images) * columns))):
@@ -258,8 +258,3 @@ class ConvFeatures(AroundLearner):
     @property
     def _n_features_out(self) -> int:
         return self.grid**2 * int(self.learner_._n_features_out)
-
-
-def _check_finite(x: Tensor) -> None:
-    if not x.isfinite().all():
-        raise ValueError("Input contains NaN or infinity; every pixel must be finite")

@@ -7,6 +7,9 @@ from math import inf, isfinite
 from numbers import Integral, Real
 from typing import Any
 
+import torch
+from torch import Tensor
+
 
 def whole(name: str, value: Any, least: int = 1) -> None:
     """A whole number that is large enough."""
@@ -47,3 +50,9 @@ def schedule(name: str, value: Any, below: float = inf) -> None:
         at_least(f"{name}[{epoch}]" if isinstance(value, Mapping) else name, number, 0)
         if number >= below:
             raise ValueError(f"{name} is {value!r}; it must be less than {below:g}")
+
+
+def finite(x: Tensor) -> None:
+    """Raise ValueError if a tensor holds NaN or infinity, looking at some rows at a time."""
+    if not all(part.isfinite().all() for part in torch.split(x, max(1, 2**24 // max(1, x[:1].numel())))):
+        raise ValueError("Input contains NaN or infinity; every value must be finite: drop or fill those rows first")

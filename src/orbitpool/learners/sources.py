@@ -11,6 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from orbitpool.learners.checks import finite
+
 _PLAIN = ("float32", "float64", "uint8")  # types that torch has, too
 _LOOK, _SPLIT = 1 << 32, 2 << 32  # added to a run's seed, so that no two choices of rows are the same
 
@@ -47,7 +49,7 @@ class Rows:
         self.X, self.dtype, self.device, self.checked, self.only = X, dtype, device, checked, only
         self.n_features = int(np.prod(X.shape[1:]))
         if not checked and isinstance(X, Tensor):
-            _check_finite(X)
+            finite(X)
             self.checked = True
 
     def __len__(self) -> int:
@@ -185,13 +187,8 @@ def convert(x: Any, dtype: torch.dtype, device: torch.device, checked: bool) -> 
         raise ValueError(f"Complex data not supported: X is {x.dtype}; give real numbers")
     batch: Tensor = x.detach().reshape(len(x), -1).to(dtype)
     if not checked:
-        _check_finite(batch)
+        finite(batch)
     return batch.to(device)
-
-
-def _check_finite(x: Tensor) -> None:
-    if not all(part.isfinite().all() for part in torch.split(x, max(1, 2**24 // max(1, x[:1].numel())))):
-        raise ValueError("Input contains NaN or infinity; every value must be finite: drop or fill those rows first")
 
 
 def _as_array(batch: Any) -> Any:
