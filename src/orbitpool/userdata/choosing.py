@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from orbitpool import transforms as T
+from orbitpool.experiments.recipes import GAUSSIAN
 from orbitpool.images import ConvFeatures
 from orbitpool.learners import TIRBM, Learner
 from orbitpool.transforms.set import by
@@ -21,14 +22,6 @@ PATCH = 8  # pixels a side of a patch
 PATCHES = 40_000
 PLACES = 1000  # patches of an image on average, beyond which not every one is encoded
 POSES_AT_ONCE = 2**25  # numbers, 128 MB
-GAUSSIAN = {  # as in the recipes of Tables 2 and 3
-    "visible": "gaussian",
-    "sigma": "learned",
-    "two_sided": True,
-    "learning_rate": 0.005,
-    "learning_rate_decay": 0.01,
-    "momentum": {0: 0.5, 5: 0.9},
-}
 
 
 @dataclass(frozen=True)
