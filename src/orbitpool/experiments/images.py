@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,26 +12,17 @@ from orbitpool import classifiers, datasets
 from orbitpool.datasets import Dataset
 from orbitpool.experiments.making import fit, in_words, make_learner
 from orbitpool.experiments.recipes import QUICK, Recipe
+from orbitpool.experiments.trial import Trial
 from orbitpool.images import ConvFeatures
 
-if TYPE_CHECKING:
-    from orbitpool.experiments.runner import Stages
 
-
-def accuracies(
-    recipe: Recipe,
-    seed: int,
-    quick: bool,
-    data_dir: Path | None,
-    device: torch.device,
-    stages: Stages,
-    checkpoint: Path | None,
-) -> tuple[list[float], dict[str, Any]]:
+def accuracies(trial: Trial) -> tuple[list[float], dict[str, Any]]:
     """Accuracies on the test set, one or one a fold; what the data is, and what was chosen."""
+    recipe, seed, device, stages = trial.recipe, trial.seed, trial.device, trial.stages
     with stages("data"):
-        data = load_data(recipe, seed, quick, data_dir)
+        data = load_data(recipe, seed, trial.quick, trial.data_dir)
     stages.tell_of(data.provenance, data.source)
-    features = make_features(recipe, seed, str(device), checkpoint)
+    features = make_features(recipe, seed, str(device), trial.checkpoint)
     with stages("learn"):
         fit(features, _inputs(recipe, data.X_train))
     encoded = {}

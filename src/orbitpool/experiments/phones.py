@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-import torch
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GridSearchCV, GroupKFold
 from sklearn.pipeline import make_pipeline
@@ -18,32 +17,23 @@ from orbitpool.datasets import Phones, timit
 from orbitpool.datasets.timit import FOLDS
 from orbitpool.experiments.making import fit, in_words, make_learner
 from orbitpool.experiments.recipes import Recipe
+from orbitpool.experiments.trial import Stages, Trial
 from orbitpool.speech import SpeechFeatures
-
-if TYPE_CHECKING:
-    from orbitpool.experiments.runner import Stages
 
 INNER = 5  # folds of the training speakers, on which choices are made where there are no development speakers
 WHOLE = 20_000  # segments whose kernel is computed at once, by one product of matrices
 
 
-def accuracies(
-    recipe: Recipe,
-    seed: int,
-    quick: bool,
-    data_dir: Path | None,
-    device: torch.device,
-    stages: Stages,
-    checkpoint: Path | None,
-) -> tuple[list[float], dict[str, Any]]:
+def accuracies(trial: Trial) -> tuple[list[float], dict[str, Any]]:
     """Accuracy on the core test set, or on each fold of the speakers; what the data is, and what was chosen.
 
     Everything but the judging sees the training speakers alone, and the development speakers where there are any.
     """
+    recipe, stages, checkpoint = trial.recipe, trial.stages, trial.checkpoint
     with stages("data"):
-        data = timit(data_dir)
+        data = timit(trial.data_dir)
     stages.tell_of(data.provenance, data.source)
-    splits = data.splits()[: 2 if quick else None]
+    splits = data.splits()[: 2 if trial.quick else None]
     right, chosen, kept = [], [], []
     for number, (train, test) in enumerate(splits, 1):
         stages.tell(f"{data.protocol}: {number} of {len(splits)}")
@@ -51,7 +41,7 @@ def accuracies(
         for choice in recipe.choices or ({},):
             if checkpoint:
                 kept.append(checkpoint.with_name(f"{checkpoint.name}-{number}-{len(tried)}"))
-            features = make_features(recipe, seed, str(device), kept[-1] if kept else None, **choice)
+            features = make_features(recipe, trial.seed, str(trial.device), kept[-1] if kept else None, **choice)
             score, C, guessed = _judged(recipe, features, data, train, test, stages)
             tried.append((score, {**choice, "C": C}, guessed))
         _, settings, guessed = max(tried, key=lambda each: each[0])

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import resource
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
@@ -16,33 +16,9 @@ import torch
 
 from orbitpool.experiments import images, phones, results
 from orbitpool.experiments.recipes import Recipe
+from orbitpool.experiments.trial import Stages, Tell, Trial
 from orbitpool.kernels import choose_device
 from orbitpool.wholefile import check_writable
-
-Tell = Callable[[str], None]
-
-
-@dataclass
-class Stages:
-    """Seconds that each part of a run takes, and who is told of it."""
-
-    tell: Tell = lambda stage: None
-    seconds: dict[str, float] = field(default_factory=dict)
-
-    @contextmanager
-    def __call__(self, name: str, what: str = "") -> Iterator[None]:
-        """Time what is done inside."""
-        self.tell(f"{name} {what}".strip())
-        start = perf_counter()
-        yield
-        if torch.cuda.is_available():
-            torch.cuda.synchronize()
-        self.seconds[name] = self.seconds.get(name, 0.0) + perf_counter() - start
-
-    def tell_of(self, provenance: str, source: str) -> None:
-        """Say so if data stands in for what the paper used."""
-        if provenance == "stand-in":
-            self.tell(f"this is a stand-in: {source}")
 
 
 @dataclass
@@ -140,7 +116,8 @@ def run(
     place, stages = choose_device(device, None), Stages(tell)
     _reset_peak_memory(place)
     checkpoint = None if folder is None else folder / f".{recipe.key}-{seed}{'-quick' * quick}.checkpoint"
-    accuracies, beside = _protocol(recipe).accuracies(recipe, seed, quick, data_dir, place, stages, checkpoint)
+    trial = Trial(recipe, seed, quick, data_dir, place, stages, checkpoint)
+    accuracies, beside = _protocol(recipe).accuracies(trial)
     if checkpoint:
         checkpoint.unlink(missing_ok=True)
     return {
