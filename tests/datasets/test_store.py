@@ -29,7 +29,7 @@ def test_the_folder_is_the_argument_or_the_variable_or_the_cache(monkeypatch, tm
 
 def test_neither_pooch_nor_pillow_is_needed_to_import():
     code = "import sys; sys.modules.update(pooch=None, PIL=None); import orbitpool.datasets"
-    subprocess.run([sys.executable, "-c", code], check=True)
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 @pytest.mark.parametrize(
