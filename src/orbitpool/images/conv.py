@@ -28,13 +28,13 @@ from orbitpool.images.patches import (
 )
 from orbitpool.images.whitening import CONTRAST, FLOOR, normalize_contrast, whitening
 from orbitpool.kernels import choose_device
-from orbitpool.kernels.poses import fused
+from orbitpool.kernels.products import fused
 from orbitpool.learners import Learner
 from orbitpool.learners.around import AroundLearner
 from orbitpool.learners.checks import at_least, finite, one_of, whole
 from orbitpool.modules import export_onnx
 
-CellSums = Callable[[Tensor, Tensor], Tensor]  # (N, P, D) patches and their cells (P,) to (N, cells, F)
+CellSums = Callable[[Tensor, Tensor], Tensor]  # images (N, H, W, C) and the cells of their P patches to (N, cells, F)
 BUDGET = 128 * 2**20  # bytes of patches, or of their features, at a time
 
 
@@ -176,20 +176,24 @@ class ConvFeatures(AroundLearner):
         export_onnx(self.to_module(), torch.zeros(1, *map(int, self.image_shape_)), path)
 
     def _encoder(self, device: torch.device, dtype: torch.dtype) -> tuple[CellSums, int]:
-        """What turns normalised patches and their cells into sums of features, and how many patches it may be given."""
+        """What turns images and the cells of their patches into sums of features, and how many patches at a time."""
         mean, P = (torch.from_numpy(a).to(device, dtype) for a in (self.mean_, self.whitening_))
         encoder, cells = self.learner_.encoder(device, dtype), self.grid**2
         if isinstance(encoder, Encoder) and self.precision == "auto" and fused(mean):
-            from orbitpool.kernels.dense import encode_cells
+            from orbitpool.kernels.dense import encode_cells, normalized_patches
 
             t, how, sides = encoder.templates(P), encoder.how, encoder.two_sided
-            return (
-                lambda x, cell: encode_cells(x - mean, t, encoder.bias, cell, cells, how, encoder.alpha, sides)
-            ), 8 * BUDGET // (4 * len(mean))
+
+            def fast_sums(images: Tensor, cell: Tensor) -> Tensor:
+                x = normalized_patches(images, self._patch, self.stride, self.contrast, mean)
+                return encode_cells(x, t, encoder.bias, cell, cells, how, encoder.alpha, sides)
+
+            return fast_sums, 16 * BUDGET // (2 * len(mean))
         folded, width = encoder.folded(P), int(self.learner_._n_features_out)
 
-        def sums(x: Tensor, cell: Tensor) -> Tensor:
-            z: Tensor = folded((x - mean).flatten(0, 1)).view(*x.shape[:2], -1)
+        def sums(images: Tensor, cell: Tensor) -> Tensor:
+            patches = dense_patches(images, self._patch, self.stride).reshape(-1, len(mean))
+            z: Tensor = folded(self._normalize(patches) - mean).view(len(images), len(cell), -1)
             return (torch.arange(cells)[:, None] == cell).to(device, dtype) @ z
 
         return sums, BUDGET // (4 * max(len(mean), width))
@@ -202,10 +206,8 @@ class ConvFeatures(AroundLearner):
         total: Any = 0
         for some in torch.split(torch.arange(rows), max(1, budget // (len(images) * columns))):
             top, bottom = int(some[0]) * self.stride, int(some[-1]) * self.stride + self._patch[0]
-            patches = dense_patches(floats[:, top:bottom], self._patch, self.stride)
-            x = self._normalize(patches.reshape(len(images) * len(some) * columns, -1))
             cell = (down[some][:, None] * self.grid + across).flatten()
-            total = total + encode(x.view(len(images), len(some) * columns, -1), cell)
+            total = total + encode(floats[:, top:bottom], cell)
         sizes = torch.outer(torch.bincount(down), torch.bincount(across)).flatten()
         means: Tensor = total / sizes.to(total)[:, None]
         return means.flatten(1)

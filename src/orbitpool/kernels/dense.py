@@ -15,6 +15,39 @@ from torch import Tensor
 
 ROWS = 64  # patches at a time; those of an image are filled up to a multiple of it
 FILTERS = 64  # filters at a time
+PATCHES = 16  # patches to normalise at a time
+
+
+@triton.jit
+def _normalize(
+    images,
+    corner,
+    offset,
+    shift,
+    out,
+    size,
+    P,
+    FILLED,
+    eps,
+    D: tl.constexpr,
+    CONTRAST: tl.constexpr,
+    D_BLOCK: tl.constexpr,
+    PATCHES: tl.constexpr,
+):
+    image, p, d = (
+        tl.program_id(1).to(tl.int64),
+        tl.program_id(0) * PATCHES + tl.arange(0, PATCHES),
+        tl.arange(0, D_BLOCK),
+    )
+    inside = (p < P)[:, None] & (d < D)[None, :]
+    at = tl.load(corner + p, mask=p < P, other=0)[:, None] + tl.load(offset + d, mask=d < D, other=0)[None, :]
+    x = tl.load(images + image * size + at, mask=inside, other=0.0)
+    if CONTRAST:
+        x = tl.where(inside, x - (tl.sum(x, 1) / D)[:, None], 0.0)
+        x /= tl.sqrt(tl.sum(x * x, 1) / D + eps)[:, None]
+    x = tl.where(inside, x - tl.load(shift + d, mask=d < D, other=0.0)[None, :], 0.0)
+    to = out + (image * FILLED + p[:, None]) * D + d[None, :]
+    tl.store(to, x.to(out.dtype.element_ty), mask=(p < FILLED)[:, None] & (d < D)[None, :])
 
 
 @triton.jit
@@ -78,6 +111,33 @@ def _encode(
         tl.store(to + K, minus, mask=inside)
 
 
+def normalized_patches(
+    images: Tensor,
+    patch: tuple[int, int],
+    stride: int,
+    contrast: float | None,
+    mean: Tensor,
+    dtype: torch.dtype = torch.bfloat16,
+) -> Tensor:
+    """Every patch at a stride, its contrast normalised unless that is None, less a mean (D,), (N, P, D).
+
+    There are a few patches of zeros more at the end, as many as `encode_cells` wants.
+    """
+    n, height, width, channels = images.shape
+    place = torch.arange(height * width * channels, device=images.device).view(height, width, channels)
+    place = place.to(torch.int32)
+    corner = place[: height - patch[0] + 1 : stride, : width - patch[1] + 1 : stride, 0].flatten()
+    offset = place[: patch[0], : patch[1]].flatten()
+    P, D = len(corner), len(offset)
+    filled = P + -P % ROWS
+    x = torch.empty(n, filled, D, dtype=dtype, device=images.device)
+    sizes = {"D": D, "D_BLOCK": triton.next_power_of_2(D), "PATCHES": PATCHES, "CONTRAST": contrast is not None}
+    numbers = place.numel(), P, filled, contrast or 0.0
+    grid = (triton.cdiv(filled, PATCHES), n)
+    _normalize[grid](images.contiguous(), corner, offset, mean.contiguous(), x, *numbers, **sizes)
+    return x
+
+
 def encode_cells(
     x: Tensor,
     templates: Tensor,
@@ -87,32 +147,27 @@ def encode_cells(
     how: str,
     alpha: float = 0.0,
     two_sided: bool = False,
-    dtype: torch.dtype = torch.bfloat16,
 ) -> Tensor:
     """Features of patches summed over the cells of their image, (N, cells, K or 2 K).
 
     Parameters
     ----------
     x : tensor (N, P, D)
-        Patches of each image.
+        Patches of each image, as `normalized_patches` gives them.
     templates : tensor (K, S, D)
     bias : tensor (K, S), optional
-    cell : tensor (P,)
-        Which cell a patch belongs to, -1 for none.
+    cell : tensor (P or fewer,)
+        Which cell a patch belongs to, -1 for none, as for those that are left over.
     cells : int
     how : {"logsumexp", "max"}
         Probabilities of any pose, or max(response - alpha, 0).
     alpha : float
     two_sided : bool
-    dtype : torch.dtype
-        Of the factors.
     """
     (n, P, D), (K, S, _) = x.shape, templates.shape
-    filled = -P % ROWS
-    x = torch.nn.functional.pad(x.to(dtype), (0, 0, 0, filled))
-    cell = torch.nn.functional.pad(cell.to(x.device, torch.int32), (0, filled), value=-1)
+    cell = torch.nn.functional.pad(cell.to(x.device, torch.int32), (0, P - len(cell)), value=-1)
     unit = 1.0 if how == "max" else log2(e)  # exponentials are powers of two
-    t = (unit * templates).permute(1, 0, 2).to(dtype).contiguous()
+    t = (unit * templates).permute(1, 0, 2).to(x.dtype).contiguous()
     b = x.new_zeros(1, dtype=torch.float32) if bias is None else unit * bias.float().contiguous()
     sides = 2 if two_sided else 1
     out = torch.empty(n, cells, sides * K, device=x.device)
@@ -121,5 +176,5 @@ def encode_cells(
     options = {"HIGH": max(16, high), "LOW": low, "MAX": how == "max", "SIDES": sides, "ALPHA": alpha}
     sizes = {"CELLS": cells, "CELL_BLOCK": max(16, triton.next_power_of_2(cells)), "ROWS": ROWS, "FILTERS": FILTERS}
     grid = (triton.cdiv(K, FILTERS), n)
-    _encode[grid](x, t, b, cell, out, x.shape[1], K, S, D, **options, **sizes, num_warps=4, num_stages=3)
+    _encode[grid](x, t, b, cell, out, P, K, S, D, **options, **sizes, num_warps=4, num_stages=3)
     return out

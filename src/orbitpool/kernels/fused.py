@@ -22,6 +22,7 @@ def _infer(
     uniform,
     z,
     h,
+    sums,
     n,
     N: tl.constexpr,
     S: tl.constexpr,
@@ -40,12 +41,14 @@ def _infer(
     share = tl.where(i < n, 1.0, 0.0) / (on + tl.exp(-peak))  # nothing is on in the padding
     p = weights * share[None, :]
     tl.store(a + at, p.to(a.dtype.element_ty), mask=inside)
-    tl.store(z + k * N + i, on * share, mask=i < N)
     if DRAW:
+        tl.store(z + k * N + i, on * share, mask=i < N)
         u = tl.load(uniform + k * N + i, mask=i < N, other=1.0)
         pose = tl.sum(((u[None, :] >= tl.cumsum(p, 0)) & (s[:, None] < S)).to(tl.int32), 0)  # S where off
         one = (s[:, None] == pose[None, :]) & (i[None, :] < n)
         tl.store(h + at, one.to(h.dtype.element_ty), mask=inside)
+    else:
+        tl.store(sums + (tl.program_id(1) * tl.num_programs(0) + k) * S + s, tl.sum(p, 1), mask=s < S)
 
 
 @triton.jit
@@ -57,7 +60,6 @@ def _tilt(
     n,
     N: tl.constexpr,
     S: tl.constexpr,
-    PULL: tl.constexpr,
     S_BLOCK: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
@@ -66,49 +68,102 @@ def _tilt(
     for start in range(0, N, BLOCK):
         i = start + tl.arange(0, BLOCK)
         at, inside = (k * S + s[:, None]) * N + i[None, :], (s[:, None] < S) & (i[None, :] < N)
-        x = tl.load(p + at, mask=inside, other=0.0).to(tl.float32)
-        if PULL:
-            on = tl.load(z + k * N + i, mask=i < N, other=0.0)
-            x *= (1 - tl.load(pull + k) * (1 - on))[None, :]
-            tl.store(p + at, x.to(p.dtype.element_ty), mask=inside)
+        on = tl.load(z + k * N + i, mask=i < N, other=0.0)
+        x = tl.load(p + at, mask=inside, other=0.0).to(tl.float32) * (1 - tl.load(pull + k) * (1 - on))[None, :]
+        tl.store(p + at, x.to(p.dtype.element_ty), mask=inside)
         total += x
     tl.store(mean + k * S + s, tl.sum(total, 1) / n, mask=s < S)
 
 
 @triton.jit
-def _descend(t, velocity, gradient, size, rate, momentum, BLOCK: tl.constexpr):
+def _compare(
+    v,
+    other,
+    gap,
+    error,
+    size,
+    v_row,
+    v_column,
+    o_row,
+    o_column,
+    n: tl.constexpr,
+    PIXELS: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    d = tl.program_id(0) * PIXELS + tl.arange(0, PIXELS)
+    more, squared = tl.zeros([PIXELS, BLOCK], tl.float32), tl.zeros([PIXELS, BLOCK], tl.float32)
+    for start in range(0, n, BLOCK):
+        i = start + tl.arange(0, BLOCK)
+        inside = (d < size)[:, None] & (i < n)[None, :]
+        x = tl.load(other + i[None, :] * o_row + d[:, None] * o_column, mask=inside, other=0.0)
+        x -= tl.load(v + i[None, :] * v_row + d[:, None] * v_column, mask=inside, other=0.0)
+        more += x
+        squared += x * x
+    tl.store(gap + d, tl.sum(more, 1) / n, mask=d < size)
+    tl.store(error + d, tl.sum(squared, 1) / n, mask=d < size)
+
+
+@triton.jit
+def _descend(t, velocity, gradient, size, width, stride, rate, momentum, decay, BLOCK: tl.constexpr):
     i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    new = momentum * tl.load(velocity + i, mask=i < size) - rate * tl.load(gradient + i, mask=i < size)
+    old = tl.load(t + i, mask=i < size)
+    slope = tl.load(gradient + i // width * stride + i % width, mask=i < size) + decay * old
+    new = momentum * tl.load(velocity + i, mask=i < size) - rate * slope
     tl.store(velocity + i, new, mask=i < size)
-    tl.store(t + i, tl.load(t + i, mask=i < size) + new, mask=i < size)
+    tl.store(t + i, old + new, mask=i < size)
 
 
-def infer_(a: Tensor, bias: Tensor, n: int, generator: torch.Generator | None) -> tuple[Tensor, Tensor, Tensor | None]:
+def infer_(a: Tensor, bias: Tensor, n: int, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
     """`poses.infer` from logits without their biases, in place of them, of which the first n inputs count."""
-    N, K, S = _shape(a)
-    z = torch.empty(K, N, device=a.device)
-    drawn = None if generator is None else torch.empty_like(a)
-    uniform = z if generator is None else torch.rand(K, N, generator=generator, device=a.device)
-    options = {"DRAW": drawn is not None, "S_BLOCK": triton.next_power_of_2(S), "BLOCK": _block(S)}
-    grid = (K, triton.cdiv(N, _block(S)))
-    _infer[grid](a, bias.contiguous(), uniform, z, a if drawn is None else drawn, n, N, S, num_warps=1, **options)
+    N, K, _ = _shape(a)
+    z, drawn = torch.empty(K, N, device=a.device), torch.empty_like(a)
+    uniform = torch.rand(K, N, generator=generator, device=a.device)
+    _infer[_grid(a)](a, bias.contiguous(), uniform, z, drawn, z, n, DRAW=True, **_sizes(a))
     return a, z.T, drawn
 
 
-def tilt_(p: Tensor, z: Tensor | None, pull: Tensor | None, n: int) -> Tensor:
+def expect_(a: Tensor, bias: Tensor, n: int) -> tuple[Tensor, Tensor]:
+    """`poses.expect` from logits without their biases, in place of them, of which the first n inputs count."""
+    (K, parts), S = _grid(a), a.shape[2]
+    sums = torch.empty(parts, K, S, device=a.device)
+    _infer[K, parts](a, bias.contiguous(), sums, sums, sums, sums, n, DRAW=False, **_sizes(a))
+    return a, (sums[0] if parts == 1 else sums.sum(0)).div_(n)
+
+
+def _grid(a: Tensor) -> tuple[int, int]:
+    N, K, S = _shape(a)
+    return K, triton.cdiv(N, _block(S))
+
+
+def _sizes(a: Tensor) -> dict[str, int]:
+    N, _, S = _shape(a)
+    return {"N": N, "S": S, "S_BLOCK": triton.next_power_of_2(S), "BLOCK": _block(S), "num_warps": 1}
+
+
+def tilt_(p: Tensor, z: Tensor, pull: Tensor, n: int) -> Tensor:
     """`poses.tilt_`."""
     N, K, S = _shape(p)
     mean = torch.empty(K, S, device=p.device)
-    options = {"PULL": pull is not None, "S_BLOCK": triton.next_power_of_2(S), "BLOCK": 4 * _block(S)}
-    on, by = (mean, mean) if z is None or pull is None else (z.T, pull.contiguous())  # not read without a pull
-    _tilt[(K,)](p, on, by, mean, n, N, S, num_warps=4, **options)
+    sizes = {"S_BLOCK": triton.next_power_of_2(S), "BLOCK": 4 * _block(S)}
+    _tilt[(K,)](p, z.T, pull.contiguous(), mean, n, N, S, num_warps=4, **sizes)
     return mean
 
 
-def descend_(t: Tensor, velocity: Tensor, gradient: Tensor, rate: float, momentum: float) -> None:
-    """Velocity becomes momentum velocity - rate gradient and is added to t."""
-    size = t.numel()
-    _descend[(triton.cdiv(size, 1024),)](t, velocity, gradient.contiguous(), size, rate, momentum, BLOCK=1024)
+def compare(v: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
+    """`poses.compare`."""
+    n, size = v.shape
+    gap, error = torch.empty(2, size, device=v.device)
+    strides = *v.stride(), *other.stride()
+    _compare[(triton.cdiv(size, 4),)](v, other, gap, error, size, *strides, n, PIXELS=4, BLOCK=128)
+    return gap, error.mean()
+
+
+def descend_(t: Tensor, velocity: Tensor, gradient: Tensor, rate: float, momentum: float, decay: float) -> None:
+    """`descent.descend_`."""
+    gradient = gradient if gradient.stride(-1) == 1 else gradient.contiguous()
+    size, width, stride = t.numel(), t.shape[-1], gradient.stride(0) if t.ndim == 2 else 0
+    numbers = size, width, stride, rate, momentum, decay
+    _descend[(triton.cdiv(size, 1024),)](t, velocity, gradient, *numbers, BLOCK=1024)
 
 
 def _shape(p: Tensor) -> tuple[int, int, int]:

@@ -6,8 +6,19 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
+
+ALIGNED = 8  # short numbers to which a GPU's fast products want rows of them to be rounded up
+TRITON = find_spec("triton") is not None
+
+
+def fused(x: Tensor) -> bool:
+    """Whether there are kernels for this tensor that do everything at once."""
+    return x.is_cuda and x.dtype != torch.float64 and TRITON
 
 
 def respond(u: Tensor, W: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -19,14 +30,19 @@ def respond(u: Tensor, W: Tensor, bias: Tensor | None = None) -> Tensor:
     return a.permute(2, 0, 1)
 
 
-def correlate_(out: Tensor, h: Tensor, u: Tensor, alpha: float) -> Tensor:
-    """Add alpha sum_ns h_njs T_s v_n to `out`, (K, D2), in place; `out` may have more digits than the factors."""
+def correlate(h: Tensor, u: Tensor, alpha: float, dtype: torch.dtype, out: Tensor | None = None) -> Tensor:
+    """Alpha sum_ns h_njs T_s v_n, (K, D2), or `out` with that added to it in place.
+
+    The result may have more digits than the factors.
+    """
     left, right = _flat_hidden(h).to(u.dtype), flat_moved(u).T
-    if out.dtype == u.dtype:
-        return out.addmm_(left, right, alpha=alpha)
+    beta = 0 if out is None else 1
+    out = left.new_empty(len(left), right.shape[1], dtype=dtype) if out is None else out
+    if dtype == u.dtype:
+        return out.addmm_(left, right, alpha=alpha, beta=beta)
     if out.is_cuda:
-        return torch.addmm(out, left, right, out_dtype=out.dtype, alpha=alpha)
-    return out.add_(left @ right, alpha=alpha)
+        return torch.addmm(out, left, right, out_dtype=dtype, alpha=alpha, beta=beta, out=out)
+    return (out if beta else out.zero_()).add_(left @ right, alpha=alpha)
 
 
 def generate(h: Tensor, W: Tensor) -> Tensor:
@@ -36,8 +52,8 @@ def generate(h: Tensor, W: Tensor) -> Tensor:
 
 
 def shortened(W: Tensor) -> Tensor:
-    """W in bfloat16, with rows that lie a multiple of 16 bytes apart, which a GPU's fast products want."""
-    return W.new_empty(len(W), W.shape[1] + -W.shape[1] % 8, dtype=torch.bfloat16)[:, : W.shape[1]].copy_(W)
+    """W in bfloat16; for a GPU with a few columns of zeros more, as `move` gives them to inputs."""
+    return (pad(W, (0, -W.shape[1] % ALIGNED)) if fused(W) else W).to(torch.bfloat16)
 
 
 def flat_moved(u: Tensor) -> Tensor:

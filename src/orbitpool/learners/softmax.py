@@ -55,11 +55,12 @@ class SoftmaxLearner(Learner):
     def _rate(self, epoch: int) -> float:
         return at(self.learning_rate, epoch) / (1 + float(self.learning_rate_decay) * epoch)
 
-    def _descend(self, state: State, gradients: Parameters) -> None:
-        """One step with momentum."""
+    def _descend(self, state: State, gradients: Parameters, decay: float = 0.0) -> None:
+        """One step with momentum, by gradients to which decay W is to be added."""
         rate, momentum = self._pace(state.at.epoch)
         for name, gradient in gradients.items():
-            descend_(state.tensors[name], state.tensors[f"{name}.velocity"], gradient, rate, momentum)
+            t, velocity = state.tensors[name], state.tensors[f"{name}.velocity"]
+            descend_(t, velocity, gradient, rate, momentum, decay if name == "W" else 0.0)
 
     def _pace(self, epoch: int) -> tuple[float, float]:
         return self._rate(epoch), at(self.momentum, epoch)

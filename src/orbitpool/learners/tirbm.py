@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid
 
 from orbitpool import orbit
-from orbitpool.kernels import correlate_, generate_drawn, infer, move, reduce_orbit, shortened, tilt_
+from orbitpool.kernels import compare, correlate, expect, generate_drawn, infer, move, reduce_orbit, shortened, tilt_
 from orbitpool.learners import checks
 from orbitpool.learners.base import Learner, Parameters
 from orbitpool.learners.softmax import SoftmaxLearner
@@ -176,28 +176,26 @@ class TIRBM(SoftmaxLearner):
     def _update(self, state: State, v: Tensor) -> tuple[Tensor, Tensor]:
         t, visible = self._for_products(state.tensors), self._visible(state.tensors)
         u, p, z, drawn = self._meet(v, t, visible, state.generator, pooled=True)
-        mean = self._down(drawn, len(v), t, visible)
-        error = (v - mean).square().mean()
+        recalled = self._down(drawn, len(v), t, visible)
+        gap, error = compare(v, recalled)
 
-        negative = t["chains"] if self.persistent else self._settle(mean, visible, state.generator)
+        negative = t["chains"] if self.persistent else self._settle(recalled, visible, state.generator)
         for _ in range(self.cd_steps if self.persistent else self.cd_steps - 1):
             *_, drawn = self._meet(negative, t, visible, state.generator)
-            mean = self._down(drawn, len(negative), t, visible)
-            negative = self._settle(mean, visible, state.generator)
-        u_, p_, *_ = self._meet(negative, t, visible)
+            negative = self._settle(self._down(drawn, len(negative), t, visible), visible, state.generator)
+        u_ = move(visible.scaled(negative), self._operators, t["W"])
+        p_, on_ = expect(u_, t["W"], t["b"], len(negative))
         if self.persistent:
             t["chains"].copy_(negative)
 
         activity = z.sum(0) / len(v)
         pull = self.sparsity_cost * self._sparsity.slope(self.sparsity_target, activity)
         on = tilt_(p, z, pull, len(v))  # dE[z_j]/da_js = p_js (1 - z_j) joins the statistics of the data
-        W = correlate_(self.weight_decay * state.tensors["W"], p, u, -1 / len(v))
-        gradients = {
-            "W": correlate_(W, p_, u_, 1 / len(negative)),
-            "b": tilt_(p_, None, None, len(negative)) - on,
-            "c": visible.scaled(visible.scaled(negative.mean(0) - v.mean(0))),
-        }
-        self._descend(state, gradients)
+        W = correlate(p, u, -1 / len(v), v.dtype)
+        W = correlate(p_, u_, 1 / len(negative), v.dtype, out=W)[:, : self._filter_size]
+        if negative is not recalled:
+            gap = negative.mean(0) - v.mean(0)
+        self._descend(state, {"W": W, "b": on_ - on, "c": visible.scaled(visible.scaled(gap))}, self.weight_decay)
         return error, activity.mean()
 
     def _for_products(self, t: Parameters) -> Parameters:
@@ -211,16 +209,16 @@ class TIRBM(SoftmaxLearner):
         v: Tensor,
         t: Parameters,
         visible: orbit.Visible,
-        generator: torch.Generator | None = None,
+        generator: torch.Generator,
         pooled: bool = False,
     ) -> Any:
         """Inputs in every pose, (N, S, D2), and what `infer` says of them."""
-        u = move(visible.scaled(v).to(t["W"].dtype), self._operators)
+        u = move(visible.scaled(v), self._operators, t["W"])
         return u, *infer(u, t["W"], t["b"], len(v), generator, pooled)
 
     def _down(self, drawn: Tensor, n: int, t: Parameters, visible: orbit.Visible) -> Tensor:
         """E[v | h] for the poses that were drawn for n inputs, (n, D1)."""
-        return visible.mean(generate_drawn(drawn, t["W"], self._operators)[:n], t["c"])
+        return visible.mean(generate_drawn(drawn, t["W"], self._operators, (n, len(t["c"]))), t["c"])
 
     def _settle(self, mean: Tensor, visible: orbit.Visible, generator: torch.Generator) -> Tensor:
         return visible.draw(mean, generator) if self.sample_visible else mean

@@ -196,7 +196,7 @@ class Updates:
         return figures
 
     def _record(self, v: Tensor) -> tuple[Any, Tensor, Tensor]:
-        graph, given = torch.cuda.CUDAGraph(), v.clone()
+        graph, given = torch.cuda.CUDAGraph(), v.T.contiguous().T  # kernels read one pixel of all inputs at a time
         graph.register_generator_state(self.state.generator)
         with torch.cuda.graph(graph):
             figures = self._update(given)

@@ -50,6 +50,11 @@ class Sparse:
         transpose.__dict__["T"] = self
         return transpose
 
+    @cached_property
+    def longest(self) -> int:
+        """The most entries that a row has."""
+        return int(self.starts.diff().max())
+
     @property
     def nbytes(self) -> int:
         """Bytes that the three arrays take."""
