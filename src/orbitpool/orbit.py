@@ -137,7 +137,7 @@ class Gaussian:
 
     def mean(self, x: Tensor, c: Tensor) -> Tensor:
         """Sigma x + c, (N, D1)."""
-        return self.sigma * x + c
+        return torch.addcmul(c, self.sigma, x) if isinstance(self.sigma, Tensor) else self.sigma * x + c
 
     def bias(self, v: Tensor) -> Tensor:
         """The mean, (D1,)."""

@@ -26,9 +26,9 @@ def test_products_are_the_three_sums_of_the_model(transforms, channels, n, gener
     assert_close(inferred, p)
     assert_close(z, orbit.pooled(a))
     assert_close(drawn, orbit.sample(p, torch.Generator().manual_seed(0)))
-    pull = torch.randn(K, generator=generator, dtype=F64)
-    tilted = p * (1 - pull * (1 - z))[..., None]
-    assert_close(kernels.tilt_(inferred, z, pull, n), tilted.mean(0))
+    slope = torch.randn(K, generator=generator, dtype=F64)
+    tilted = p * (1 - 0.7 * slope * (1 - z))[..., None]
+    assert_close(kernels.tilt_(inferred, z, 0.7, slope, n), tilted.mean(0))
     assert_close(inferred, tilted)
     total = torch.einsum("nks,nsd->kd", p, u)
     assert_close(kernels.correlate(p, u, -0.5, F64), -0.5 * total)

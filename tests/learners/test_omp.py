@@ -45,6 +45,18 @@ def test_the_reconstruction_is_the_sum_of_eq_14(digits):
         assert_allclose(used @ row, 0, atol=1e-8)  # least squares leaves nothing along what it used
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_filters_that_are_alike_do_no_harm(digits, dtype):
+    model = TIOMP(4, gamma=4, n_iter=1, random_state=0).fit(digits.astype(dtype))
+    model.components_[1:3] = model.components_[0]
+    X = digits.astype(dtype)
+    two = np.linalg.lstsq(model.components_[[0, 3]].T, X.T, rcond=None)[0]
+    best = (X - (model.components_[[0, 3]].T @ two).T).var()
+    assert np.isfinite(model.code(X)).all()
+    assert (X - model.reconstruct(X)).var() < 1.001 * best
+    assert (X - model.code(X) @ model.components_).var() < 1.001 * best
+
+
 def test_one_filter_explains_a_pattern_in_every_place():
     """Inputs that are one pattern at nine places, in both signs, from a filter that is near it."""
     rng = np.random.default_rng(0)
@@ -80,6 +92,7 @@ def test_unused_filters_are_restarted_from_the_data(digits):
     state = model._start(model._source(digits, reset=True), 0)
     model._session = Session(torch.from_numpy(digits))
     state.tensors["W"][3] = 0.0
+    model._begin_epoch(state, torch.from_numpy(digits))
     model._update(state, torch.from_numpy(digits))
     model._end_epoch(state)
     restarted = state.tensors["W"][3].numpy()
@@ -110,3 +123,47 @@ def test_unit_norm_makes_transformed_filters_equally_long(digits):
 def test_more_filters_to_an_input_than_there_are_is_refused(digits):
     with pytest.raises(ValueError, match="gamma is 9 but there are 8 filters; gamma <= n_components"):
         TIOMP(8, gamma=9).fit(digits)
+
+
+@pytest.mark.parametrize("gamma", [1, 3])
+def test_learning_with_the_fused_search_is_learning(digits, gamma, monkeypatch):
+    """On a GPU the kernel chooses among bfloat16 numbers; its interpreter has none, so here it is given float32."""
+    best = pytest.importorskip("orbitpool.kernels.best", reason="needs triton").best
+    if torch.cuda.is_available():
+        pytest.skip("without a GPU alone")
+    X, options = digits[:300].astype(np.float32), {"gamma": gamma, "n_iter": 3, "random_state": 0, "batch_size": 150}
+    model = TIOMP(20, SHIFTS, **options).fit(X)
+    monkeypatch.setattr(TIOMP, "_best", lambda self, v, W, gain, _, used: best(SHIFTS.apply(v), W, gain, used))
+    twin = TIOMP(20, SHIFTS, **options).fit(X)
+    assert_allclose(twin.components_, model.components_, atol=1e-5)
+
+
+@pytest.mark.parametrize("gamma", [1, 3])
+def test_short_products_choose_nearly_as_well(digits, gamma):
+    X, options = digits.astype(np.float32), {"gamma": gamma, "n_iter": 5, "random_state": 0}
+    full, short = (TIOMP(20, SHIFTS, precision=p, **options).fit(X).history_ for p in ("full", "bfloat16"))
+    assert_allclose(short["reconstruction_error"], full["reconstruction_error"], rtol=0.02)
+    assert short["reconstruction_error"] != full["reconstruction_error"]
+
+
+def test_learning_goes_on_in_the_same_tensors(digits):
+    """What was recorded on a GPU is replayed on them."""
+    model = TIOMP(20, SHIFTS, n_iter=2, random_state=0).fit(digits)
+    places = {name: t.data_ptr() for name, t in model._state.tensors.items()}
+    model.partial_fit(digits)
+    assert places == {name: t.data_ptr() for name, t in model._state.tensors.items()}
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("gamma", [1, 3, 20])
+@pytest.mark.parametrize("precision", ["full", "auto"])
+def test_a_gpu_learns_as_a_cpu_does_recorded_or_not(digits, gamma, precision, monkeypatch):
+    X, options = digits.astype(np.float32), {"gamma": gamma, "n_iter": 5, "random_state": 0, "batch_size": 100}
+    expected = TIOMP(40, SHIFTS, device="cpu", **options).fit(X)
+    for replays in (True, False):
+        monkeypatch.setattr(TIOMP, "REPLAYS", replays)
+        model = TIOMP(40, SHIFTS, device="cuda", precision=precision, **options).fit(X)
+        errors, wanted = (m.history_["reconstruction_error"] for m in (model, expected))
+        assert_allclose(errors, wanted, rtol=0.005 if precision == "full" else 0.03)
+        assert_allclose(model.history_["sparsity"], expected.history_["sparsity"], atol=0.05)
+        assert_allclose(model.score(X), expected.score(X), rtol=0.03)

@@ -84,6 +84,13 @@ def test_partial_fit_is_one_epoch_in_the_given_order(learner, digits):
     assert by_array._state.at.update == parts._state.at.update / 2
 
 
+def test_an_epoch_is_begun_once_before_its_first_batch(digits, monkeypatch):
+    begun = []
+    monkeypatch.setattr(TIOMP, "_begin_epoch", lambda self, state, v: begun.append((state.at.update, len(v))))
+    TIOMP(8, n_iter=3, batch_size=1000, random_state=0).fit(digits)
+    assert begun == [(0, 1000), (2, 1000), (4, 1000)]
+
+
 def test_early_stopping_ends_when_held_out_rows_get_no_better(digits):
     model = TIRBM(8, n_iter=500, batch_size=20, early_stopping=True, n_iter_no_change=3, random_state=0).fit(digits)
     errors = model.history_["validation_error"]

@@ -48,15 +48,16 @@ def _infer(
         one = (s[:, None] == pose[None, :]) & (i[None, :] < n)
         tl.store(h + at, one.to(h.dtype.element_ty), mask=inside)
     else:
-        tl.store(sums + (tl.program_id(1) * tl.num_programs(0) + k) * S + s, tl.sum(p, 1), mask=s < S)
+        tl.store(sums + (tl.program_id(1) * tl.num_programs(0) + k) * S + s, tl.sum(p, 1) / n, mask=s < S)
 
 
 @triton.jit
 def _tilt(
     p,
     z,
-    pull,
+    slope,
     mean,
+    cost,
     n,
     N: tl.constexpr,
     S: tl.constexpr,
@@ -69,7 +70,7 @@ def _tilt(
         i = start + tl.arange(0, BLOCK)
         at, inside = (k * S + s[:, None]) * N + i[None, :], (s[:, None] < S) & (i[None, :] < N)
         on = tl.load(z + k * N + i, mask=i < N, other=0.0)
-        x = tl.load(p + at, mask=inside, other=0.0).to(tl.float32) * (1 - tl.load(pull + k) * (1 - on))[None, :]
+        x = tl.load(p + at, mask=inside, other=0.0).to(tl.float32) * (1 - cost * tl.load(slope + k) * (1 - on))[None, :]
         tl.store(p + at, x.to(p.dtype.element_ty), mask=inside)
         total += x
     tl.store(mean + k * S + s, tl.sum(total, 1) / n, mask=s < S)
@@ -80,7 +81,7 @@ def _compare(
     v,
     other,
     gap,
-    error,
+    squares,
     size,
     v_row,
     v_column,
@@ -91,16 +92,20 @@ def _compare(
     BLOCK: tl.constexpr,
 ):
     d = tl.program_id(0) * PIXELS + tl.arange(0, PIXELS)
-    more, squared = tl.zeros([PIXELS, BLOCK], tl.float32), tl.zeros([PIXELS, BLOCK], tl.float32)
+    more = tl.zeros([PIXELS, BLOCK], tl.float32)
+    squared = tl.zeros([PIXELS, BLOCK], tl.float32)
+    energy = tl.zeros([PIXELS, BLOCK], tl.float32)
     for start in range(0, n, BLOCK):
         i = start + tl.arange(0, BLOCK)
         inside = (d < size)[:, None] & (i < n)[None, :]
-        x = tl.load(other + i[None, :] * o_row + d[:, None] * o_column, mask=inside, other=0.0)
-        x -= tl.load(v + i[None, :] * v_row + d[:, None] * v_column, mask=inside, other=0.0)
-        more += x
-        squared += x * x
+        x = tl.load(v + i[None, :] * v_row + d[:, None] * v_column, mask=inside, other=0.0)
+        larger = tl.load(other + i[None, :] * o_row + d[:, None] * o_column, mask=inside, other=0.0) - x
+        more += larger
+        squared += larger * larger
+        energy += x * x
     tl.store(gap + d, tl.sum(more, 1) / n, mask=d < size)
-    tl.store(error + d, tl.sum(squared, 1) / n, mask=d < size)
+    tl.store(squares + d, tl.sum(squared, 1) / n, mask=d < size)
+    tl.store(squares + size + d, tl.sum(energy, 1) / n, mask=d < size)
 
 
 @triton.jit
@@ -127,7 +132,7 @@ def expect_(a: Tensor, bias: Tensor, n: int) -> tuple[Tensor, Tensor]:
     (K, parts), S = _grid(a), a.shape[2]
     sums = torch.empty(parts, K, S, device=a.device)
     _infer[K, parts](a, bias.contiguous(), sums, sums, sums, sums, n, DRAW=False, **_sizes(a))
-    return a, (sums[0] if parts == 1 else sums.sum(0)).div_(n)
+    return a, sums[0] if parts == 1 else sums.sum(0)
 
 
 def _grid(a: Tensor) -> tuple[int, int]:
@@ -140,22 +145,23 @@ def _sizes(a: Tensor) -> dict[str, int]:
     return {"N": N, "S": S, "S_BLOCK": triton.next_power_of_2(S), "BLOCK": _block(S), "num_warps": 1}
 
 
-def tilt_(p: Tensor, z: Tensor, pull: Tensor, n: int) -> Tensor:
+def tilt_(p: Tensor, z: Tensor, cost: float, slope: Tensor, n: int) -> Tensor:
     """`poses.tilt_`."""
     N, K, S = _shape(p)
     mean = torch.empty(K, S, device=p.device)
     sizes = {"S_BLOCK": triton.next_power_of_2(S), "BLOCK": 4 * _block(S)}
-    _tilt[(K,)](p, z.T, pull.contiguous(), mean, n, N, S, num_warps=4, **sizes)
+    _tilt[(K,)](p, z.T, slope.contiguous(), mean, cost, n, N, S, num_warps=4, **sizes)
     return mean
 
 
-def compare(v: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
+def compare(v: Tensor, other: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """`poses.compare`."""
     n, size = v.shape
-    gap, error = torch.empty(2, size, device=v.device)
+    gap, squares = torch.empty(size, device=v.device), torch.empty(2, size, device=v.device)
     strides = *v.stride(), *other.stride()
-    _compare[(triton.cdiv(size, 4),)](v, other, gap, error, size, *strides, n, PIXELS=4, BLOCK=128)
-    return gap, error.mean()
+    _compare[(triton.cdiv(size, 4),)](v, other, gap, squares, size, *strides, n, PIXELS=4, BLOCK=128)
+    error, energy = squares.mean(1)
+    return gap, error, energy
 
 
 def descend_(t: Tensor, velocity: Tensor, gradient: Tensor, rate: float, momentum: float, decay: float) -> None:

@@ -16,6 +16,8 @@ from orbitpool.transforms import TransformSet
 from orbitpool.transforms.sparse import Sparse
 
 TILE = 4096  # numbers that a program holds
+ENTRIES = 16  # entries of a row at a time, at most
+BLOCK = 128  # inputs at a time, at most
 
 
 @triton.jit
@@ -25,30 +27,36 @@ def _multiply(
     columns,
     values,
     y,
+    rows,
+    places,
     n,
-    x_place,
-    x_item,
-    y_place,
-    channels,
+    X_PLACE: tl.constexpr,
+    X_ITEM: tl.constexpr,
+    Y_PLACE: tl.constexpr,
+    CHANNELS: tl.constexpr,
     X_POSES: tl.constexpr,
     Y_POSES: tl.constexpr,
     ROUNDS: tl.constexpr,
     ENTRIES: tl.constexpr,
+    PLACES: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    row, c = tl.program_id(0).to(tl.int64), tl.program_id(1)
-    i = tl.program_id(2) * BLOCK + tl.arange(0, BLOCK)
-    start, end = tl.load(starts + row), tl.load(starts + row + 1)
-    total = tl.zeros([BLOCK], tl.float32)
+    place = tl.program_id(0).to(tl.int64) * PLACES + tl.arange(0, PLACES)
+    i = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    pixel, pose = place // Y_POSES, place % Y_POSES
+    row, channel = pixel // CHANNELS * Y_POSES + pose, (pixel % CHANNELS)[:, None]
+    start = tl.load(starts + row, mask=row < rows, other=0)[:, None]  # what is filled up has no entries
+    end = tl.load(starts + row + 1, mask=row < rows, other=0)[:, None]
+    total = tl.zeros([PLACES, BLOCK], tl.float32)
     for turn in range(ROUNDS):
-        e = start + turn * ENTRIES + tl.arange(0, ENTRIES)
+        e = start + turn * ENTRIES + tl.arange(0, ENTRIES)[None, :]
         column = tl.load(columns + e, mask=e < end, other=0).to(tl.int64)
-        at = ((column // X_POSES * channels + c) * X_POSES + column % X_POSES) * x_place
-        inside = (e < end)[:, None] & (i < n)[None, :]
-        tile = tl.load(x + at[:, None] + i[None, :] * x_item, mask=inside, other=0.0).to(tl.float32)
-        total += tl.sum(tile * tl.load(values + e, mask=e < end, other=0.0)[:, None], 0)
-    to = ((row // Y_POSES * channels + c) * Y_POSES + row % Y_POSES) * y_place + i
-    tl.store(y + to, total.to(y.dtype.element_ty), mask=i < y_place)
+        at = ((column // X_POSES * CHANNELS + channel) * X_POSES + column % X_POSES) * X_PLACE
+        inside = (e < end)[:, :, None] & (i < n)[None, None, :]
+        tile = tl.load(x + at[:, :, None] + i[None, None, :] * X_ITEM, mask=inside, other=0.0).to(tl.float32)
+        total += tl.sum(tile * tl.load(values + e, mask=e < end, other=0.0)[:, :, None], 1)
+    to, inside = place[:, None] * Y_PLACE + i[None, :], (place < places)[:, None] & (i < Y_PLACE)[None, :]
+    tl.store(y + to, total.to(y.dtype.element_ty), mask=inside)
 
 
 def apply(v: Tensor, transforms: TransformSet, dtype: torch.dtype, multiple: int) -> Tensor:
@@ -56,7 +64,6 @@ def apply(v: Tensor, transforms: TransformSet, dtype: torch.dtype, multiple: int
     n, S, channels = len(v), len(transforms), v.shape[1] // prod(transforms.field_shape)
     size = channels * prod(transforms.window_shape)
     u = v.new_empty(size + -size % multiple, S, n + -n % multiple, dtype=dtype)
-    u[size:].zero_()
     _product(transforms.to(v.device, torch.float32)._operators, v.T, u, channels, 1, S)
     return u.permute(2, 1, 0)
 
@@ -71,13 +78,12 @@ def adjoint(u: Tensor, transforms: TransformSet, shape: tuple[int, int]) -> Tens
 
 
 def _product(matrix: Sparse, x: Tensor, y: Tensor, channels: int, x_poses: int, y_poses: int) -> None:
-    """Y = matrix x for each channel, of (places, n) numbers; all but n of y's columns become zeros."""
-    n, N = x.shape[1], y.shape[-1]
-    entries = min(64, triton.next_power_of_2(matrix.longest))
-    block = min(max(32, TILE // entries), 512, max(32, triton.next_power_of_2(N)))
-    grid = (matrix.shape[0], channels, triton.cdiv(N, block))
-    rounds = triton.cdiv(matrix.longest, entries)
-    sizes = {"X_POSES": x_poses, "Y_POSES": y_poses, "ROUNDS": rounds, "ENTRIES": entries, "BLOCK": block}
-    sparse = matrix.starts, matrix.columns, matrix.values
-    warps = min(4, max(1, entries * block // 1024))
-    _multiply[grid](x, *sparse, y, n, x.stride(0), x.stride(1), N, channels, **sizes, num_warps=warps)
+    """Y = matrix x for each channel, of (places, n) numbers; what y has more becomes zeros."""
+    N, places = y.shape[-1], y.numel() // y.shape[-1]
+    entries = min(ENTRIES, triton.next_power_of_2(matrix.longest))
+    block = min(BLOCK, triton.next_power_of_2(N))
+    some = max(1, TILE // (entries * block))
+    sizes = {"X_PLACE": x.stride(0), "X_ITEM": x.stride(1), "Y_PLACE": N, "CHANNELS": channels, "X_POSES": x_poses}
+    sizes |= {"Y_POSES": y_poses, "ROUNDS": triton.cdiv(matrix.longest, entries), "ENTRIES": entries}
+    grid, sparse = (triton.cdiv(places, some), triton.cdiv(N, block)), (matrix.starts, matrix.columns, matrix.values)
+    _multiply[grid](x, *sparse, y, matrix.shape[0], places, x.shape[1], **sizes, PLACES=some, BLOCK=block)

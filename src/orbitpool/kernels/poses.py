@@ -52,24 +52,24 @@ def expect(u: Tensor, W: Tensor, b: Tensor, n: int) -> tuple[Tensor, Tensor]:
     return p, _mean(p)
 
 
-def tilt_(p: Tensor, z: Tensor, pull: Tensor, n: int) -> Tensor:
-    """Multiply the posterior by 1 - pull_j (1 - z_j) in place; its mean over n inputs, (K, S)."""
+def tilt_(p: Tensor, z: Tensor, cost: float, slope: Tensor, n: int) -> Tensor:
+    """Multiply the posterior by 1 - cost slope_j (1 - z_j) in place; its mean over n inputs, (K, S)."""
     if fused(p):
         from orbitpool.kernels import fused as kernels
 
-        return kernels.tilt_(p, z, pull, n)
-    p *= (1 - pull * (1 - z))[..., None]
+        return kernels.tilt_(p, z, cost, slope, n)
+    p *= (1 - cost * slope * (1 - z))[..., None]
     return _mean(p)
 
 
-def compare(v: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
-    """By how much the mean of each pixel, (D1,), is larger in as many other inputs; the mean squared difference."""
+def compare(v: Tensor, other: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """By how much the mean of each pixel, (D1,), is larger in as many other inputs; mean squares of that and of v."""
     if fused(v):
         from orbitpool.kernels import fused as kernels
 
         return kernels.compare(v, other)
     gap = other - v
-    return gap.mean(0), gap.square().mean()
+    return gap.mean(0), gap.square().mean(), v.square().mean()
 
 
 def generate_drawn(

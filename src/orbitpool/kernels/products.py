@@ -51,8 +51,13 @@ def generate(h: Tensor, W: Tensor) -> Tensor:
     return (W.T @ _flat_hidden(h)).view(-1, S, n).permute(2, 1, 0)
 
 
-def shortened(W: Tensor) -> Tensor:
-    """W in bfloat16; for a GPU with a few columns of zeros more, as `move` gives them to inputs."""
+def shortened(W: Tensor, precision: str) -> Tensor:
+    """W in bfloat16 if products are to be of such numbers: for "bfloat16", and for "auto" if W is float32 on a GPU.
+
+    For a GPU they get a few columns of zeros more, as `move` gives them to inputs.
+    """
+    if precision == "full" or (precision == "auto" and not (W.is_cuda and W.dtype == torch.float32)):
+        return W
     return (pad(W, (0, -W.shape[1] % ALIGNED)) if fused(W) else W).to(torch.bfloat16)
 
 

@@ -134,10 +134,10 @@ device, random_state
         decay = self.weight_decay / 2 * t["W"].square().sum()
         return loss / len(v) + self.sparsity_cost * penalty + decay, squared.mean(), activity.mean()
 
-    def _update(self, state: State, v: Tensor) -> tuple[Tensor, Tensor]:
+    def _update(self, state: State, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         leaves = {name: state.tensors[name].detach().requires_grad_() for name in self.PARAMETERS}
         with torch.enable_grad():
             objective, error, activity = self._objective(v, leaves)
         gradients = torch.autograd.grad(objective, list(leaves.values()))
         self._descend(state, dict(zip(leaves, gradients, strict=True)))
-        return error.detach(), activity.detach()
+        return error.detach(), activity.detach(), v.square().mean()

@@ -59,7 +59,7 @@ class Learner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         """The tensors of a fresh state, from some rows of the data; the generator is the CPU's on every device."""
         raise AssertionError("a subclass starts its own state")
 
-    def _update(self, state: State, v: Tensor) -> tuple[Tensor, Tensor]:
+    def _update(self, state: State, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Improve the state by one batch; the batch's squared error a pixel, and the activity of its hidden units."""
         raise AssertionError("a subclass has its own update")
 
@@ -83,8 +83,11 @@ class Learner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         """The size of weights beyond which a model is not learning any more."""
         return inf
 
+    def _begin_epoch(self, state: State, v: Tensor) -> None:
+        """Whatever is done before an epoch's first batch."""
+
     def _end_epoch(self, state: State) -> None:
-        """Whatever is done once an epoch."""
+        """Whatever is done after an epoch's last batch."""
 
     def _measure(self, state: State) -> dict[str, float]:
         """More columns of the history: the error on held-out rows, if there are any."""

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from orbitpool import encoders
-from orbitpool.kernels import reduce_orbit
+from orbitpool.kernels import move, reduce_orbit, shortened
+from orbitpool.kernels.products import fused
 from orbitpool.learners import checks
 from orbitpool.learners.base import Learner, Parameters
 from orbitpool.learners.training import State
@@ -27,6 +29,7 @@ class TIOMP(Learner):
     epoch, from sums over all of its batches. Filters that an epoch did not use start anew from inputs of its first
     batch. `partial_fit` takes smaller steps, because it sees a part of the data.
     Without transformations it is OMP-gamma dictionary learning; with `gamma=1`, spherical k-means.
+    A GPU adds up sums over inputs in no fixed order, so filters come out the same there but for the last digits.
 
     Parameters
     ----------
@@ -45,6 +48,9 @@ class TIOMP(Learner):
         Also give features of -v, 2 K in all.
     n_iter : int
         Epochs, each one alternation between codes and filters.
+    precision : {"auto", "full", "bfloat16"}
+        Of the products that choose filters and poses in learning; coefficients and filters keep the precision of the
+        inputs. "auto" is bfloat16 for float32 on a GPU, else full. Features and codes are always computed in full.
     batch_size, early_stopping, validation_fraction, n_iter_no_change, checkpoint, checkpoint_every, verbose, device, \
 random_state
         As in `TIRBM`.
@@ -58,6 +64,7 @@ random_state
     """
 
     PARAMETERS: ClassVar = {"W": "components_"}
+    REPLAYS: ClassVar = True
 
     def __init__(
         self,
@@ -73,6 +80,7 @@ random_state
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 5,
+        precision: Literal["auto", "full", "bfloat16"] = "auto",
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: int = 1000,
         verbose: bool = False,
@@ -90,6 +98,7 @@ random_state
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
         self.n_iter_no_change = n_iter_no_change
+        self.precision = precision
         self.checkpoint = checkpoint
         self.checkpoint_every = checkpoint_every
         self.verbose = verbose
@@ -102,6 +111,7 @@ random_state
         if self.gamma > self.n_components:
             raise ValueError(f"gamma is {self.gamma} but there are {self.n_components} filters; gamma <= n_components")
         checks.at_least("alpha", self.alpha, 0)
+        checks.one_of("precision", self.precision, ("auto", "full", "bfloat16"))
 
     def _begin(self, look: Tensor, generator: torch.Generator) -> Parameters:
         W = _unit(self._windows(look, generator))
@@ -121,14 +131,7 @@ random_state
             :K
         ]
         poses = torch.randint(len(self._operators), (K,), generator=generator, device=place)
-        return self._at_poses(v[rows.to(v.device)], poses.to(v.device), lambda one, x: one.apply(x))
-
-    def _at_poses(self, x: Tensor, s: Tensor, f: Callable[[TransformSet, Tensor], Tensor]) -> Tensor:
-        """F of the transformation s_n and x_n for every row n, (N, ·)."""
-        order = s.argsort()
-        sizes = torch.bincount(s, minlength=len(self._operators)).tolist()
-        parts = zip(self._operators.to(x.device, x.dtype), torch.split(x[order], sizes), strict=True)
-        return torch.cat([f(one, part)[:, 0] for one, part in parts])[order.argsort()]
+        return _chosen(self._operators.apply(v[rows.to(v.device)]), poses.to(v.device)[:, None])[:, 0]
 
     def _gain(self, W: Tensor) -> Tensor:
         """What makes each transformed filter of unit norm, if that is wanted, (K, S)."""
@@ -136,25 +139,24 @@ random_state
             return W.new_ones(len(W), len(self._operators))
         return encoders.unit_gain(self._operators.orbit(W))
 
-    @torch.no_grad()
-    def _update(self, state: State, v: Tensor) -> tuple[Tensor, Tensor]:
-        t = state.tensors
-        if state.at.batch == 0:
-            self._begin_epoch(state, v)
-        j, s, h, residual = self._pursue(v, t["W"], t["gain"])
-        for j_i, s_i, h_i in zip(j.T, s.T, h.T, strict=True):
-            coefficient = h_i * t["gain"][j_i, s_i]
-            windows = self._at_poses(residual, s_i, lambda one, x: one.apply(x))  # T_s r
-            t["pull"].index_add_(0, j_i, coefficient[:, None] * windows)
-            t["weight"].index_put_((j_i, s_i), coefficient.square(), accumulate=True)
-        return residual.square().mean(), t["used"]
-
     def _begin_epoch(self, state: State, v: Tensor) -> None:
         t = state.tensors
-        t["spare"], t["gain"] = _unit(self._windows(v, state.generator)), self._gain(t["W"])
+        t["spare"].copy_(_unit(self._windows(v, state.generator)))
+        t["gain"].copy_(self._gain(t["W"]))
         t["pull"].zero_()
         if not self._session.partial:
             t["weight"].zero_()
+
+    @torch.no_grad()
+    def _update(self, state: State, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        t = state.tensors
+        j, s, h, residual = self._pursue(v, t["W"], t["gain"], shortened(t["W"], self.precision))
+        windows = _chosen(self._operators.apply(residual), s)  # T_s r
+        coefficient = h * t["gain"][j, s]
+        t["pull"].index_add_(0, j.flatten(), (coefficient[..., None] * windows).flatten(0, 1))
+        each = (j * len(self._operators) + s).flatten()
+        t["weight"].view(-1).index_add_(0, each, coefficient.square().flatten())
+        return residual.square().mean(), t["used"], v.square().mean()
 
     def _end_epoch(self, state: State) -> None:
         """Move every filter to the minimum of a bound on the squared error, into the unit ball; restart unused ones.
@@ -165,8 +167,8 @@ random_state
         curvature = self.gamma * t["weight"] @ self._curvature(t["W"])
         W = t["W"] + t["pull"] / curvature.clamp_min(torch.finfo(curvature.dtype).tiny)
         W /= W.norm(dim=1, keepdim=True).clamp_min(1)
-        t["W"] = torch.where(used[:, None], W, t["spare"])
-        t["used"] = used.to(W.dtype).mean()
+        t["W"].copy_(torch.where(used[:, None], W, t["spare"]))
+        t["used"].copy_(used.to(W.dtype).mean())
         if self._session.partial:
             t["weight"] *= max(0.0, 1 - state.at.rows / (MEMORY * self.n_components))
 
@@ -179,19 +181,39 @@ random_state
         bound = torch.as_tensor(np.stack(rows)).to(W.device, W.dtype)
         return bound.repeat_interleave(W.shape[1] // bound.shape[1], dim=1)
 
-    def _pursue(self, v: Tensor, W: Tensor, gain: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Filters j, poses s and coefficients h of each input, (N, gamma) each, and what they leave over, (N, D1)."""
-        residual, atoms = v, v.new_empty(len(v), 0, v.shape[1])
+    def _pursue(self, v: Tensor, W: Tensor, gain: Tensor, searched: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Filters j, poses s and coefficients h of each input, (N, gamma) each, and what they leave over, (N, D1).
+
+        Filters in poses are made orthogonal one after the other, as in a QR decomposition. Only the choice of filters
+        and poses depends on the type of the filters that are `searched`.
+        """
+        templates = (self._operators.orbit(W) * gain[..., None]).contiguous()  # (K, S, D1)
+        residual, Q = v, v.new_empty(len(v), 0, v.shape[1])
         js, ss = (torch.empty(len(v), 0, dtype=torch.int64, device=v.device) for _ in range(2))
+        R = []
         for _ in range(self.gamma):
-            score = reduce_orbit(residual, W, self._operators, how=_largest, scale=gain)
-            j = score.scatter_(1, js, -1.0).argmax(1)  # a filter is used in one pose at most
-            s = (torch.einsum("nsd,nd->ns", self._operators.apply(residual), W[j]) * gain[j]).abs().argmax(1)
-            atom = self._at_poses(W[j] * gain[j, s][:, None], s, lambda one, x: one.orbit(x))
-            js, ss, atoms = (torch.cat([old, new[:, None]], 1) for old, new in ((js, j), (ss, s), (atoms, atom)))
-            h = _least_squares(atoms, v)
-            residual = v - torch.einsum("ni,nid->nd", h, atoms)
-        return js, ss, h, residual
+            j, s = self._best(residual, searched, gain, templates, js)
+            q, r = _orthogonal(templates[j, s], Q)
+            residual = residual - (q * residual).sum(1, keepdim=True) * q
+            js, ss, Q = (torch.cat([old, new[:, None]], 1) for old, new in ((js, j), (ss, s), (Q, q)))
+            R.append(r)
+        return js, ss, _back_substitution(R, (Q @ v[..., None]).squeeze(-1)), residual
+
+    def _best(self, v: Tensor, W: Tensor, gain: Tensor, templates: Tensor, used: Tensor) -> tuple[Tensor, Tensor]:
+        """Filter j and pose s with the largest |w_j' T_s v| gain_js, the first ones of equals, (N,) each.
+
+        A filter is used in one pose at most: those in `used`, (N, i), are left out.
+        """
+        if fused(W) and W.dtype == torch.bfloat16:
+            from orbitpool.kernels import best as kernel
+
+            if kernel.room(W):
+                u = move(v, self._operators, W)
+                j, s = kernel.best(u, W, gain, pad(used, (0, 0, 0, len(u) - len(v))))
+                return j[: len(v)], s[: len(v)]
+        score = reduce_orbit(v.to(W.dtype), W[:, : self._filter_size], self._operators, how=_largest, scale=gain)
+        j = score.scatter_(1, used, -1.0).argmax(1)
+        return j, (templates[j] @ v[..., None]).squeeze(-1).abs().argmax(1)
 
     def _encoder(self, t: Parameters) -> encoders.Encoder:
         gain = self._gain(t["W"]) if self.unit_norm else None
@@ -199,7 +221,7 @@ random_state
 
     def _decoder(self, t: Parameters) -> Callable[[Tensor], Tensor]:
         gain = self._gain(t["W"])
-        return lambda v: v - self._pursue(v, t["W"], gain)[3]
+        return lambda v: v - self._pursue(v, t["W"], gain, t["W"])[3]
 
     def _advice(self, epoch: int) -> str:
         return "scale the inputs to unit variance"
@@ -211,7 +233,7 @@ random_state
             gain = self._gain(t["W"])
 
             def code(v: Tensor) -> Tensor:
-                j, _, h, _ = self._pursue(v, t["W"], gain)
+                j, _, h, _ = self._pursue(v, t["W"], gain, t["W"])
                 return v.new_zeros(len(v), len(t["W"])).scatter_(1, j, h)
 
             return code
@@ -225,7 +247,7 @@ random_state
             gain = self._gain(t["W"])
 
             def pose(v: Tensor) -> Tensor:
-                j, s, _, _ = self._pursue(v, t["W"], gain)
+                j, s, _, _ = self._pursue(v, t["W"], gain, t["W"])
                 return torch.full((len(v), len(t["W"])), -1, device=v.device).scatter_(1, j, s)
 
             return pose
@@ -239,13 +261,31 @@ def _largest(a: Tensor) -> Tensor:
     return torch.maximum(poses_first.amax(0), -poses_first.amin(0)).T
 
 
-def _least_squares(atoms: Tensor, v: Tensor) -> Tensor:
-    """Coefficients that bring the sum of (N, i, D1) atoms closest to v, (N, i)."""
-    gram = atoms @ atoms.mT
-    ridge = 10 * torch.finfo(v.dtype).eps * gram.diagonal(dim1=1, dim2=2).amax(1) + 1e-20  # for atoms that are alike
-    gram.diagonal(dim1=1, dim2=2).add_(ridge[:, None])
-    solution: Tensor = torch.linalg.solve(gram, atoms @ v[..., None])
-    return solution.squeeze(-1)
+def _chosen(u: Tensor, s: Tensor) -> Tensor:
+    """Of inputs in every pose, (N, S, D2), those in the poses s, (N, i), of each input, (N, i, D2)."""
+    return u.gather(1, s[..., None].expand(-1, -1, u.shape[2]))
+
+
+def _orthogonal(atom: Tensor, Q: Tensor) -> tuple[Tensor, Tensor]:
+    """What of each atom is orthogonal to Q, (N, i, D1), at unit length, and the atom's coefficients, (N, i + 1)."""
+    q, r = atom, atom.new_zeros(Q.shape[:2])
+    for _ in range(2 if Q.shape[1] else 0):  # the second time takes away what rounding has left
+        along = Q @ q[..., None]
+        q, r = q - (Q.mT @ along).squeeze(-1), r + along.squeeze(-1)
+    ridge = 10 * torch.finfo(q.dtype).eps * atom.square().sum(1, keepdim=True) + 1e-20  # for atoms that are alike
+    length = (q.square().sum(1, keepdim=True) + ridge).sqrt()
+    return q / length, torch.cat([r, length], 1)
+
+
+def _back_substitution(R: list[Tensor], x: Tensor) -> Tensor:
+    """H with R h = x, (N, i), in place of x; R has the columns (N, 1), (N, 2), …, without the zeros below.
+
+    A library's solver may make a GPU wait.
+    """
+    for i in reversed(range(len(R))):
+        x[:, i] /= R[i][:, i]
+        x[:, :i] -= R[i][:, :i] * x[:, i : i + 1]
+    return x
 
 
 def _unit(W: Tensor) -> Tensor:

@@ -173,11 +173,12 @@ class TIRBM(SoftmaxLearner):
         return super()._begin(look, generator, **given)
 
     @torch.no_grad()
-    def _update(self, state: State, v: Tensor) -> tuple[Tensor, Tensor]:
-        t, visible = self._for_products(state.tensors), self._visible(state.tensors)
+    def _update(self, state: State, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        t = {**state.tensors, "W": shortened(state.tensors["W"], self.precision)}
+        visible = self._visible(t)
         u, p, z, drawn = self._meet(v, t, visible, state.generator, pooled=True)
         recalled = self._down(drawn, len(v), t, visible)
-        gap, error = compare(v, recalled)
+        gap, error, energy = compare(v, recalled)
 
         negative = t["chains"] if self.persistent else self._settle(recalled, visible, state.generator)
         for _ in range(self.cd_steps if self.persistent else self.cd_steps - 1):
@@ -189,20 +190,16 @@ class TIRBM(SoftmaxLearner):
             t["chains"].copy_(negative)
 
         activity = z.sum(0) / len(v)
-        pull = self.sparsity_cost * self._sparsity.slope(self.sparsity_target, activity)
-        on = tilt_(p, z, pull, len(v))  # dE[z_j]/da_js = p_js (1 - z_j) joins the statistics of the data
+        slope = self._sparsity.slope(self.sparsity_target, activity)
+        on = tilt_(
+            p, z, self.sparsity_cost, slope, len(v)
+        )  # dE[z_j]/da_js = p_js (1 - z_j) joins the statistics of the data
         W = correlate(p, u, -1 / len(v), v.dtype)
         W = correlate(p_, u_, 1 / len(negative), v.dtype, out=W)[:, : self._filter_size]
         if negative is not recalled:
             gap = negative.mean(0) - v.mean(0)
         self._descend(state, {"W": W, "b": on_ - on, "c": visible.scaled(visible.scaled(gap))}, self.weight_decay)
-        return error, activity.mean()
-
-    def _for_products(self, t: Parameters) -> Parameters:
-        """The same with filters in the type that products are to be computed in."""
-        W = t["W"]
-        short = self.precision == "bfloat16" or (self.precision == "auto" and W.is_cuda and W.dtype == torch.float32)
-        return {**t, "W": shortened(W)} if short else t
+        return error, activity.mean(), energy
 
     def _meet(
         self,

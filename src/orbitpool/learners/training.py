@@ -83,14 +83,17 @@ class Model(Protocol):
 
     REPLAYS: ClassVar[bool]
 
-    def _update(self, state: State, v: Tensor) -> tuple[Tensor, Tensor]:
-        """Improve the state by one batch; the batch's squared error a pixel, and the activity of its hidden units."""
+    def _update(self, state: State, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Improve the state by one batch; its squared error a pixel, activity of hidden units, and mean square."""
 
     def _pace(self, epoch: int) -> tuple[float, ...]:
         """The numbers of an update that change with the epoch."""
 
+    def _begin_epoch(self, state: State, v: Tensor) -> None:
+        """Whatever is done before an epoch's first batch."""
+
     def _end_epoch(self, state: State) -> None:
-        """Whatever is done once an epoch."""
+        """Whatever is done after an epoch's last batch."""
 
     def _measure(self, state: State) -> dict[str, float]:
         """More columns of the history, or better ones."""
@@ -179,6 +182,8 @@ class Updates:
 
     def __call__(self, v: Tensor) -> Tensor:
         """Update by a batch; its squared error a pixel, activity, and mean square, (3,)."""
+        if self.state.at.batch == 0:
+            self.model._begin_epoch(self.state, v)
         if not (v.is_cuda and self.model.REPLAYS and v.shape in self.seen):
             self.seen.add(v.shape)
             return self._update(v)
@@ -191,8 +196,8 @@ class Updates:
         return figures.clone()
 
     def _update(self, v: Tensor) -> Tensor:
-        figures = torch.stack([*self.model._update(self.state, v), v.square().mean()])
-        self.state.tensors["sums"] += len(v) * figures[:2]
+        figures = torch.stack(self.model._update(self.state, v))
+        self.state.tensors["sums"].add_(figures[:2], alpha=len(v))
         return figures
 
     def _record(self, v: Tensor) -> tuple[Any, Tensor, Tensor]:
