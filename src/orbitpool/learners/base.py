@@ -60,7 +60,7 @@ class Learner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         raise AssertionError("a subclass starts its own state")
 
     def _update(self, state: State, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Improve the state by one batch; the batch's squared error a pixel, and the activity of its hidden units."""
+        """Improve the state by one batch; its squared error a pixel, activity of hidden units, and mean square."""
         raise AssertionError("a subclass has its own update")
 
     def _pace(self, epoch: int) -> tuple[float, ...]:
