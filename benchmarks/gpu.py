@@ -23,12 +23,12 @@ def run() -> Iterator[tuple[str, float, str]]:
     """What was measured, the median, and its unit."""
     ceiling = _ceiling()
     yield "product of 8192 x 8192 bfloat16 numbers", ceiling, "TFLOP/s"
-    digits = (torch.rand(40_000, 784, device="cuda") < 0.2).float()
+    digits = (torch.rand(100_000, 784, device="cuda") < 0.2).float()
     yield "TIRBM update, 784 K=1000 S=16 batch 100", _update(digits, 1000, TURNS, 100), "ms"
-    patches = torch.randn(100_000, 192, device="cuda")
+    patches = torch.randn(200_000, 192, device="cuda")
     options: dict[str, Any] = {"visible": "gaussian", "learning_rate": 0.002, "sigma": "learned"}
     yield "TIRBM update, r=8 colour K=1600 S=10 batch 200", _update(patches, 1600, COMBINED, 200, **options), "ms"
-    many = (torch.rand(200_000, 784, device="cuda") < 0.2).float()
+    many = (torch.rand(400_000, 784, device="cuda") < 0.2).float()
     large = _update(many, 1000, TURNS, 4000)
     yield "TIRBM update, 784 K=1000 S=16 batch 4000", large, "ms"
     needed = 5 * 2 * 1000 * 784 * 16 * 4000 / 1e9  # five products, in GFLOP

@@ -12,7 +12,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-BLOCK = 128  # inputs at a time
+HELD = 4096  # numbers that a warp holds, at most
 
 
 @triton.jit
@@ -137,20 +137,20 @@ def expect_(a: Tensor, bias: Tensor, n: int) -> tuple[Tensor, Tensor]:
 
 def _grid(a: Tensor) -> tuple[int, int]:
     N, K, S = _shape(a)
-    return K, triton.cdiv(N, _block(S))
+    return K, triton.cdiv(N, _block(N, S))
 
 
 def _sizes(a: Tensor) -> dict[str, int]:
     N, _, S = _shape(a)
-    return {"N": N, "S": S, "S_BLOCK": triton.next_power_of_2(S), "BLOCK": _block(S), "num_warps": 1}
+    return {"N": N, "S": S, "S_BLOCK": triton.next_power_of_2(S), "BLOCK": _block(N, S), "num_warps": _warps(N)}
 
 
 def tilt_(p: Tensor, z: Tensor, cost: float, slope: Tensor, n: int) -> Tensor:
     """`poses.tilt_`."""
     N, K, S = _shape(p)
     mean = torch.empty(K, S, device=p.device)
-    sizes = {"S_BLOCK": triton.next_power_of_2(S), "BLOCK": 4 * _block(S)}
-    _tilt[(K,)](p, z.T, slope.contiguous(), mean, cost, n, N, S, num_warps=4, **sizes)
+    sizes = {"S_BLOCK": triton.next_power_of_2(S), "BLOCK": min(256, _block(N, S))}
+    _tilt[(K,)](p, z.T, slope.contiguous(), mean, cost, n, N, S, num_warps=2, **sizes)
     return mean
 
 
@@ -180,6 +180,11 @@ def _shape(p: Tensor) -> tuple[int, int, int]:
     return N, K, S
 
 
-def _block(S: int) -> int:
-    """Inputs at a time, few enough for the registers of a warp."""
-    return int(max(32, min(BLOCK, 2048 // triton.next_power_of_2(S))))
+def _warps(N: int) -> int:
+    return 1 if N <= 512 else 2
+
+
+def _block(N: int, S: int) -> int:
+    """Inputs at a time, few enough for the registers of a program's warps."""
+    most = min(512, _warps(N) * HELD // triton.next_power_of_2(S))
+    return int(max(32, min(most, triton.next_power_of_2(N))))
