@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from joblib import parallel_config
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GridSearchCV, GroupKFold
 from sklearn.pipeline import make_pipeline
@@ -16,12 +18,12 @@ from orbitpool.classifiers import LinearSVM
 from orbitpool.datasets import Phones, timit
 from orbitpool.datasets.timit import FOLDS
 from orbitpool.experiments.making import fit, in_words, make_learner
-from orbitpool.experiments.recipes import Recipe
+from orbitpool.experiments.recipes import MANY, Recipe
 from orbitpool.experiments.trial import Stages, Trial
 from orbitpool.speech import SpeechFeatures
 
 INNER = 5  # folds of the training speakers, on which choices are made where there are no development speakers
-WHOLE = 20_000  # segments whose kernel is computed at once, by one product of matrices
+WHOLE = 20_000  # segments whose kernel is kept, for all values of C
 
 
 def accuracies(trial: Trial) -> tuple[list[float], dict[str, Any]]:
@@ -29,7 +31,7 @@ def accuracies(trial: Trial) -> tuple[list[float], dict[str, Any]]:
 
     Everything but the judging sees the training speakers alone, and the development speakers where there are any.
     """
-    recipe, stages, checkpoint = trial.recipe, trial.stages, trial.checkpoint
+    stages, checkpoint = trial.stages, trial.checkpoint
     with stages("data"):
         data = timit(trial.data_dir)
     stages.tell_of(data.provenance, data.source)
@@ -37,19 +39,36 @@ def accuracies(trial: Trial) -> tuple[list[float], dict[str, Any]]:
     right, chosen, kept = [], [], []
     for number, (train, test) in enumerate(splits, 1):
         stages.tell(f"{data.protocol}: {number} of {len(splits)}")
-        tried: list[tuple[float, dict[str, Any], Any]] = []
-        for choice in recipe.choices or ({},):
-            if checkpoint:
-                kept.append(checkpoint.with_name(f"{checkpoint.name}-{number}-{len(tried)}"))
-            features = make_features(recipe, trial.seed, str(trial.device), kept[-1] if kept else None, **choice)
-            score, C, guessed = _judged(recipe, features, data, train, test, stages)
-            tried.append((score, {**choice, "C": C}, guessed))
-        _, settings, guessed = max(tried, key=lambda each: each[0])
+        if checkpoint:
+            kept.append(checkpoint.with_name(f"{checkpoint.name}-{number}"))
+        settings, guessed = guess(trial, data, train, test, kept[-1] if kept else None)
         right.append(float(np.mean(guessed == data.labels[test])))
         chosen.append({**settings, "judged on": sorted(set(data.speakers[test].tolist())), "phones": len(test)})
-    for path in kept:
-        path.unlink(missing_ok=True)
+    for path in (each for one in kept for each in one.parent.glob(f"{one.name}-*")):
+        path.unlink()
     return right, {"data": data.provenance, "source": data.source, "protocol": data.protocol, "folds": chosen}
+
+
+def guess(
+    trial: Trial, data: Phones, train: Any, test: Any, checkpoint: Path | None = None
+) -> tuple[dict[str, Any], Any]:
+    """What was chosen for one split of the speakers, and what is guessed of the segments to judge on.
+
+    Settings of the learner are chosen by a linear classifier, and C, by the row's own one, for those settings.
+    """
+    recipe, stages, device = trial.recipe, trial.stages, str(trial.device)
+    tried: list[tuple[float, Mapping[str, Any], Parts]] = []
+    for choice in recipe.choices or ({},):
+        path = checkpoint and checkpoint.with_name(f"{checkpoint.name}-{len(tried)}")
+        parts = _encoded(make_features(recipe, trial.seed, device, path, **choice), data, train, test, stages)
+        with stages("classify"):
+            score = choose(MANY, *parts.tuned, device)[1] if recipe.choices else 0.0
+        tried.append((score, choice, parts))
+    _, choice, parts = max(tried, key=lambda each: each[0])
+    with stages("classify"):
+        C, _ = choose(recipe.classifier, *parts.tuned, device)
+        guessed = machine(recipe.classifier, C, device).fit(parts.X, data.labels[train]).predict(parts.X_test)
+    return {**choice, "C": C}, guessed
 
 
 def settings(recipe: Recipe, quick: bool) -> dict[str, Any]:
@@ -60,6 +79,7 @@ def settings(recipe: Recipe, quick: bool) -> dict[str, Any]:
         "folds": [FOLDS, INNER],
         "features": in_words(make_features(recipe, 0, "cpu")),
         "choices": recipe.choices,
+        "chosen by": MANY if recipe.choices else None,
         "classifier": recipe.classifier,
     }
 
@@ -74,12 +94,18 @@ def make_features(
     return SpeechFeatures(learner, device=device, random_state=seed, **recipe.speech or {})
 
 
-def _judged(
-    recipe: Recipe, features: SpeechFeatures, data: Phones, train: Any, test: Any, stages: Stages
-) -> tuple[float, float, Any]:
-    """Accuracy where choices are made, the C chosen there, and what is guessed of the segments to judge on.
+class Parts(NamedTuple):
+    """Features of the segments to learn from and of those to judge on, and what choices are made with."""
 
-    The learner, which is told no labels, learns from the training speakers alone, and so does the classifier.
+    X: Any
+    X_test: Any
+    tuned: tuple[Any, Any, list[Any]]  # features, labels, and splits of them
+
+
+def _encoded(features: SpeechFeatures, data: Phones, train: Any, test: Any, stages: Stages) -> Parts:
+    """The features of a learner that is told no labels and learns from the training speakers alone.
+
+    Choices are made on the development speakers where there are any, else on folds of the training speakers.
     """
     held = np.flatnonzero(data.parts == "development") if data.published else np.array([], int)
     with stages("learn"):
@@ -87,37 +113,33 @@ def _judged(
     with stages("encode"):
         X, X_held, X_test = (features.transform([data.segments[i] for i in part]) if len(part) else None
                              for part in (train, held, test))  # fmt: skip
-    y = data.labels[train]
-    with stages("classify"):
-        if X_held is None:
-            inner, tuned, labels = inner_folds(data.speakers[train]), X, y
-        else:
-            inner = [(np.arange(len(train)), len(train) + np.arange(len(held)))]
-            tuned, labels = np.concatenate([X, X_held]), np.concatenate([y, data.labels[held]])
-        C, score = choose(recipe, tuned, labels, inner, features.device)
-        guessed = machine(recipe, C, len(train), features.device).fit(X, y).predict(X_test)
-    return score, C, guessed
+    if X_held is None:
+        return Parts(X, X_test, (X, data.labels[train], inner_folds(data.speakers[train])))
+    split = np.arange(len(train)), len(train) + np.arange(len(held))
+    return Parts(X, X_test, (np.concatenate([X, X_held]), data.labels[np.concatenate([train, held])], [split]))
 
 
-def choose(recipe: Recipe, X: Any, y: Any, inner: list[Any], device: str) -> tuple[float, float]:
+def choose(classifier: Mapping[str, Any], X: Any, y: Any, splits: list[Any], device: str) -> tuple[float, float]:
     """The C that is best on given splits, and its accuracy there."""
-    grid = recipe.classifier["C"]
-    model = machine(recipe, grid, len(X), device)
-    if isinstance(model, LinearSVM):
-        model.set_params(cv=inner).fit(X, y)
-        assert model.cv_results_ is not None
+    grid = classifier["C"]
+    if classifier["class"] == "LinearSVM":
+        model = machine(classifier, grid, device).set_params(cv=splits).fit(X, y)
         return model.C_, float(model.cv_results_["mean_test_score"].max())
-    search = GridSearchCV(machine(recipe, 1.0, len(X), device), {"svc__C": grid}, cv=inner, refit=False).fit(X, y)
-    return search.best_params_["svc__C"], float(search.best_score_)
+    model, name = machine(classifier, 1.0, device), "svc__C"
+    if len(X) <= WHOLE:  # the same kernel, computed once for all
+        X = rbf_kernel(StandardScaler().fit_transform(X))
+        model, name = model[-1].set_params(kernel="precomputed"), "C"
+    with parallel_config("threading"):
+        search = GridSearchCV(model, {name: grid}, cv=splits, refit=False, n_jobs=-1).fit(X, y)
+    return search.best_params_[name], float(search.best_score_)
 
 
-def machine(recipe: Recipe, C: Any, n: int, device: str) -> Any:
-    """The classifier of a row for n segments."""
-    options = {name: value for name, value in recipe.classifier.items() if name not in ("class", "C")}
-    if recipe.classifier["class"] == "LinearSVM":
+def machine(classifier: Mapping[str, Any], C: Any, device: str) -> Any:
+    """The classifier of a row; the kernel's width is LIBSVM's own, 1 / features."""
+    options = {name: value for name, value in classifier.items() if name not in ("class", "C")}
+    if classifier["class"] == "LinearSVM":
         return LinearSVM(C, device=device, **options)
-    kernel = rbf_kernel if n <= WHOLE else "rbf"  # the same kernel, of width 1 / features, and either way LIBSVM
-    return make_pipeline(StandardScaler(), SVC(C=C if np.isscalar(C) else 1.0, kernel=kernel, gamma="auto", **options))
+    return make_pipeline(StandardScaler(), SVC(C=C, gamma="auto", **options))
 
 
 def inner_folds(speakers: Any) -> list[tuple[Any, Any]]:
