@@ -15,10 +15,8 @@ Contents = dict[str, tuple[str, bytes]]  # the names and contents of PNG files b
 RANKS = {"RBM": 0, "TIRBM": 1}  # which colour belongs to which machine
 
 EXPLORE = (
-    "Digits that neither machine has learned from. A filter is bright when it is on, and the bar below it says how "
-    "likely that is. The RBM knows every filter in one pose, so filters go on and off as the digit turns. The TIRBM's "
-    "stay on and turn along: each is drawn in the pose that it chooses, and a pose is named by the turn that brings "
-    "the digit to the filter. Point at a filter, or walk to it by the arrow keys, to see all its poses."
+    "Digits that neither machine has learned from, turned all around. The RBM knows every filter in one pose, so its "
+    "filters go on and off as a digit turns; the TIRBM's stay on and turn along."
 )
 NUMBER = (
     "The features of a held-out digit against those of the same digit moved: mean cosine similarity, 1 if nothing has "
@@ -83,7 +81,7 @@ def invariance(found: dict[str, Any], contents: Contents, key: str, suffix: str 
         sections.insert(0, Section(f"Turn a digit{suffix}", EXPLORE, _stays(found["explorer"]), explorer=explorer))
     mosaics = [picture for title, picture in pictures.items() if title in found["orbits"]]
     if mosaics:
-        words = "Choose a filter to see its orbit: all the poses that are one filter to the TIRBM."
+        words = "An orbit is all the poses that are one filter to the TIRBM; an RBM's filters have one pose."
         sections.append(Section(f"Filters and their orbits{suffix}", words, pictures=mosaics))
     if samples := [picture for picture in pictures.values() if picture not in mosaics]:
         words = SAMPLES.format(", ".join(map(str, found["samples"][1:])))

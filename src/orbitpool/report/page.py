@@ -135,6 +135,7 @@ def markdown(page: Page) -> str:
             parts.append("\n".join(_row(row) for row in _lines(section.table)))
         explored = [picture for picture, _ in section.explorer.machines.values()] if section.explorer else []
         shown: list[Picture | Chart] = [*section.charts, *section.pictures, *explored]
+        parts += ["[The page](index.html) has a slider to turn them by."] if section.explorer else []
         parts += [_shown(part) for part in shown]
     return "\n\n".join(part for part in parts if part) + "\n"
 
