@@ -115,6 +115,15 @@ def test_results_that_are_none_are_named(tmp_path):
         {"table": "table1", "row": "rot RBM", "runs": 5, "values": "x", "quick": True},
         {"table": "table1", "row": "rot RBM", "quick": False, "runs": []},
         {"figure": "figure4", "quick": False, "pictures": []},
+        {
+            "figure": "invariance",
+            "quick": False,
+            "pictures": {},
+            "similarity": {},
+            "history": {},
+            "orbits": {},
+            "samples": [],
+        },
         [],
     ],
 )

@@ -46,15 +46,16 @@ def demo(
     """RBM against TIRBM on turned digits and photographs: a table, pictures, a page. A minute, nothing to download."""
     from orbitpool.demo import demo as run
 
-    table, page = run(out, device, _tell)
-    print("Turned digits, test error of a linear classifier on\n" + _aligned(table))
+    errors, similarities, page = run(out, device, _tell)
+    print("Turned digits, test error of a linear classifier on\n" + _aligned(errors))
+    print("Features of held-out digits against those of the same digits, moved\n" + _aligned(similarities))
     print(f"Filters, samples and the rest: {page}")
 
 
 @app.command("list")
 def list_rows(results: Results = Path("results")) -> None:
     """Every table, row and figure: what the paper has, and ours if there is one."""
-    from orbitpool.experiments.recipes import TABLES
+    from orbitpool.experiments.recipes import FIGURES, TABLES
     from orbitpool.experiments.results import is_current, load, path_of, summary
 
     for table, recipes in TABLES.items():
@@ -66,13 +67,13 @@ def list_rows(results: Results = Path("results")) -> None:
             print(f"  {recipe.row:<26} paper {recipe.paper:5.1f}   {state}{older}")
             if recipe.dataset and (quick := load(path_of(recipe, results, True))):
                 print(f"  {'':<26} quick         {summary(quick)}")
-    for figure in ("figure3", "figure4"):
-        print(f"{figure}  {'drawn' if load(results / f'{figure}.json') else 'not drawn yet'}")
+    for figure in FIGURES:
+        print(f"{figure:<10}  {'drawn' if load(results / f'{figure}.json') else 'not drawn yet'}")
 
 
 @app.command()
 def reproduce(
-    table: Annotated[str, typer.Argument(help="table1 to table5, figure3 or figure4.")],
+    table: Annotated[str, typer.Argument(help="table1 to table5, figure3, figure4 or invariance.")],
     rows: Annotated[str | None, typer.Option(help="Rows by name or first word, with commas; else all.")] = None,
     seeds: Annotated[int | None, typer.Option(min=1, help="How many seeds.")] = None,
     device: Device = "auto",
@@ -84,6 +85,7 @@ def reproduce(
     from orbitpool.experiments import figures, runner
     from orbitpool.experiments.recipes import select
     from orbitpool.experiments.results import leads, summary
+    from orbitpool.report.figures import similarities
 
     if data_dir is not None and not data_dir.is_dir():
         raise ValueError(
@@ -97,6 +99,8 @@ def reproduce(
         for name, file in made["pictures"].items():
             number = made.get("orientation entropy in bits", {}).get(name)
             print(f"{results / file}" + ("" if number is None else f"  orientation entropy {number:.2f} bits"))
+        if "similarity" in made:
+            print(_aligned(similarities(made)))
         return
     done = []
     for result in runner.reproduce(select(table, _names(rows)), results, seeds=seeds, tell=_tell, **options):  # type: ignore[arg-type]
@@ -202,7 +206,9 @@ def _names(rows: str | None) -> list[str] | None:
 
 
 def _aligned(table: Table) -> str:
-    return "\n".join("".join(f"{cell:>10}" for cell in row) for row in (table.head, *table.rows))
+    lines = (table.head, *table.rows)
+    widths = [max(8, *map(len, column)) for column in zip(*lines, strict=True)]
+    return "\n".join("  ".join(f"{cell:>{width}}" for cell, width in zip(row, widths, strict=True)) for row in lines)
 
 
 def _tell(what: str) -> None:

@@ -11,11 +11,12 @@ import numpy as np
 
 from orbitpool import datasets, transforms
 from orbitpool.classifiers import LinearSVM
-from orbitpool.experiments.figures import POSES, natural_filters, natural_patches
-from orbitpool.experiments.making import fit
-from orbitpool.images.pictures import mosaic, orientation_entropy, png
-from orbitpool.learners import TIRBM
+from orbitpool.experiments.drawing import file_of
+from orbitpool.experiments.figures import POSES, draw_natural, natural_patches
+from orbitpool.experiments.invariance import EXPLORED, MOVES, Models, Study, learn
+from orbitpool.images.pictures import Bytes, mosaic, png
 from orbitpool.report import Page, Picture, Section, Table, write
+from orbitpool.report.figures import Contents, drawn, invariance, similarities
 from orbitpool.wholefile import check_writable
 
 EPOCHS, PATCHES = 20, 40_000
@@ -26,30 +27,30 @@ WORDS = (
 )
 
 
-def demo(folder: Path, device: str, tell: Callable[[str], None]) -> tuple[Table, Path]:
-    """Learn, compare and draw; the table of errors, and the page that shows everything."""
+def demo(folder: Path, device: str, tell: Callable[[str], None]) -> tuple[Table, Table, Path]:
+    """Learn, compare and draw; errors and similarities as tables, and the page that shows everything."""
     check_writable(folder)
     digits = datasets.turned_digits()
-    models: dict[str, TIRBM] = {}
-    for name, poses in (("RBM", None), ("TIRBM", transforms.rotations(16, count=16, step=pi / 8))):
-        tell(f"turned digits: {name}")
-        model = TIRBM(100, poses, n_iter=EPOCHS, batch_size=20, random_state=0, device=device)
-        fit(model, digits.X_train)
-        models[name] = model
+    turns = transforms.rotations(16, count=16, step=pi / 8)
+    settings = {"n_components": 100, "n_iter": EPOCHS, "batch_size": 20, "device": device}
+    models = learn(digits.X_train, turns, "turned digits", tell, **settings)
     table = errors(digits, models)
-    tell("turned digits: samples of the TIRBM")
-    dreams = models["TIRBM"].reconstruct(models["TIRBM"].sample(100, steps=200, random_state=0)).reshape(-1, 16, 16)
-    sheets = {
-        "turned digits": (digits.X_train[:100], "Inputs: real digits, turned by any angle"),
-        **{f"filters of the {name}": (_squares(m.components_), f"Filters of the {name}") for name, m in models.items()},
-        "samples of the TIRBM": (dreams, "Drawn from the TIRBM by 200 steps of block Gibbs sampling"),
-    }
-    pictures = [_picture(name, mosaic(tiles), caption) for name, (tiles, caption) in sheets.items()]
-    sections = [Section("Turned digits", _claim(table), table, pictures), _photographs(device, tell)]
-    return table, write(Page("orbitpool: what it does", WORDS, sections), folder)
+    tell("turned digits: how far features stay the same, and samples of the TIRBM")
+    study = Study()
+    study.measure("turned", MOVES["turned"], models, digits.X_test, digits.y_test)
+    chosen = [np.flatnonzero(digits.y_test == label)[0] for label in EXPLORED]
+    study.explore(models, digits.X_test[chosen], EXPLORED)
+    study.sample("TIRBM", models["TIRBM"], digits.X_test[chosen])
+    inputs = Picture("inputs.png", png(mosaic(digits.X_train[:100], 10)), "Inputs", "real digits, turned by any angle")
+    sections = [
+        Section("Turned digits", _claim(table), table, [inputs]),
+        *invariance(study.numbers, _contents("digits", study.pictures), "digits"),
+        _photographs(device, tell),
+    ]
+    return table, similarities(study.numbers), write(Page("orbitpool: what it does", WORDS, sections), folder)
 
 
-def errors(digits: datasets.Dataset, models: dict[str, TIRBM]) -> Table:
+def errors(digits: datasets.Dataset, models: Models) -> Table:
     """Test errors of a linear classifier on pixels and on features, for few and for many labels."""
     encode: dict[str, Any] = {"pixels": lambda X: X.reshape(len(X), -1)}
     encode |= {name: model.transform for name, model in models.items()}
@@ -72,25 +73,16 @@ def _claim(table: Table) -> str:
 
 
 def _photographs(device: str, tell: Callable[[str], None]) -> Section:
-    X, entropy, pictures = natural_patches(datasets.sample_photographs(), PATCHES), {}, []
-    for name in ("RBM", "rotation"):
-        tell(f"patches of photographs: {name}")
-        filters = natural_filters(X, POSES[name], EPOCHS, device)
-        entropy[name] = orientation_entropy(filters)
-        caption = f"{name}: orientation entropy {entropy[name]:.2f} bits"
-        pictures.append(_picture(f"photograph filters {name}", mosaic(filters, columns=6, zoom=4), caption))
+    X = natural_patches(datasets.sample_photographs(), PATCHES)
+    poses = {name: POSES[name] for name in ("RBM", "rotation")}
+    pictures, found = draw_natural(X, poses, EPOCHS, device, tell)
     words = (
         "24 filters each, learned from 14x14 patches of the photographs that come with scikit-learn, with one pose and "
         "with five turns of 22.5 degrees. "
         "The more evenly their orientations are spread, the higher the entropy; 3 bits are the most."
     )
-    return Section("Photographs", words, None, pictures)
+    return drawn("Photographs", words, found, _contents("photographs", pictures))
 
 
-def _picture(name: str, sheet: Any, caption: str) -> Picture:
-    return Picture(f"{name.lower().replace(' ', '-')}.png", png(sheet), caption, f"{name}, tiles side by side")
-
-
-def _squares(filters: Any) -> Any:
-    side = round(np.sqrt(filters.shape[1]))
-    return filters.reshape(-1, side, side)
+def _contents(key: str, pictures: dict[str, Bytes]) -> Contents:
+    return {title: (file_of(key, title), png(picture)) for title, picture in pictures.items()}

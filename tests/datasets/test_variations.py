@@ -9,7 +9,15 @@ from PIL import Image
 from scipy import stats
 
 from orbitpool import transforms as T
-from orbitpool.datasets import VARIATIONS, DataCorrupt, DataMissing, dataset, make_variation, mnist_variation
+from orbitpool.datasets import (
+    VARIATIONS,
+    DataCorrupt,
+    DataMissing,
+    dataset,
+    make_variation,
+    mnist_variation,
+    move_digits,
+)
 from orbitpool.datasets import written as module
 
 AMAT = {
@@ -26,6 +34,14 @@ def vary(name, digits, seed=0, backgrounds=None):
 def varied(written, photographs):
     """Every variation of the same digits by the same seed."""
     return {name: vary(name, written[0], 0, list(photographs)) for name in VARIATIONS}
+
+
+@pytest.mark.parametrize("name", ["rot", "scale", "trans"])
+def test_digits_that_are_moved_by_what_was_drawn_are_the_variation(name, varied, written):
+    images, parameters = varied[name]
+    assert_array_equal(move_digits(name, written[0], *parameters.values()), images)
+    with pytest.raises(ValueError, match="cannot be moved by 'tilt'; choose one of rot, scale, trans"):
+        move_digits("tilt", written[0], *parameters.values())
 
 
 @pytest.mark.parametrize("name", VARIATIONS)

@@ -132,7 +132,10 @@ def test_figure_4_is_drawn(tmp_path, monkeypatch):
     monkeypatch.setenv("ORBITPOOL_DATA", str(tmp_path))
     said = []
     made = figures.draw("figure4", tmp_path / "out", quick=True, device="cpu", tell=said.append)
-    assert list(made["pictures"]) == list(made["orientation entropy in bits"]) == list(figures.POSES)
+    assert list(made["orbits"]) == list(made["orientation entropy in bits"]) == list(figures.POSES)
+    sheets = {orbits["sheet"] for orbits in made["orbits"].values()}
+    assert set(made["pictures"]) == {*figures.POSES, *sheets}
+    assert made["orbits"]["translation"]["poses"] == list(figures.POSES["translation"].labels)
     assert all((tmp_path / "out" / file).read_bytes().startswith(b"\x89PNG") for file in made["pictures"].values())
     assert results.load(tmp_path / "out" / "figure4-quick.json") == made
     assert len(said) == 4

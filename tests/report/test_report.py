@@ -8,7 +8,7 @@ import pytest
 
 from orbitpool import demo
 from orbitpool.experiments import recipes, results
-from orbitpool.images.pictures import mosaic, save_png
+from orbitpool.images.pictures import mosaic, save_png, sheet
 from orbitpool.report import Page, Picture, Section, Table, report, write
 from orbitpool.report.page import html, markdown
 
@@ -28,7 +28,7 @@ class Outline(HTMLParser):
         self.feed(text)
 
     def handle_starttag(self, tag, attrs):
-        if tag not in ("meta", "img"):
+        if tag not in ("meta", "img", "input"):
             self.open.append(tag)
         attrs = dict(attrs)
         self.addresses += [attrs[name] for name in ("src", "href") if name in attrs]
@@ -62,7 +62,10 @@ def test_every_result_stands_beside_the_papers(tmp_path):
     runs = [{"values": [57.5, 58.5], "data": "official", "device": "cpu", "seconds": {"learn": 90.0, "encode": 30.0}}]
     results.save(recipe, {}, runs, tmp_path, False)
     save_png(mosaic(np.eye(3)[None]), tmp_path / "f.png")
-    figure = {"figure": "figure4", "quick": True, "pictures": {"RBM": "f.png"}, "data": "stand-in", "source": "here"}
+    save_png(sheet(np.eye(3)[None, None]), tmp_path / "s.png")
+    pictures = {"RBM": "f.png", "RBM in every pose": "s.png", "gone": "gone.png", "inputs": "f.png"}
+    figure = {"figure": "figure4", "quick": True, "pictures": pictures, "data": "stand-in", "source": "here"}
+    figure["orbits"] = {"RBM": {"sheet": "RBM in every pose", "poses": ["identity"], "filters": [0]}}
     results.write({**figure, "orientation entropy in bits": {"RBM": 2.5}}, tmp_path / "figure4-quick.json")
     made = report(tmp_path)
     table, drawn = made.sections
@@ -73,20 +76,29 @@ def test_every_result_stands_beside_the_papers(tmp_path):
     assert table.table.rows[-1][:3] == ("deep NN (Coates & Ng)", "60.1 ± 1.0", "a result of others")
     assert drawn.title == "Figure 4: filters on natural images (quick: in small)"
     assert drawn.table.rows == [("RBM", "2.50")]
-    assert write(made, tmp_path / "out").read_text().count("<img") == 1
+    assert [(picture.caption, bool(picture.orbits)) for picture in drawn.pictures] == [("RBM", True), ("inputs", False)]
+    text = write(made, tmp_path / "out").read_text()
+    assert (text.count("<img"), text.count('<button type="button" class="filter"')) == (1, 1)
 
 
 def test_the_demo_compares_and_draws(tmp_path, monkeypatch):
     monkeypatch.setattr(demo, "EPOCHS", 2)
     monkeypatch.setattr(demo, "PATCHES", 1000)
     said = []
-    table, path = demo.demo(tmp_path / "demo", "cpu", said.append)
+    table, similarities, path = demo.demo(tmp_path / "demo", "cpu", said.append)
     assert table.head == ("labels", "pixels", "RBM", "TIRBM")
     errors = [[float(cell.rstrip("%")) for cell in row[1:]] for row in table.rows]
     assert all(tirbm < rbm for _, rbm, tirbm in errors)
     text = path.read_text()
-    assert all(cell in text for row in table.rows for cell in row)
-    assert len(re.findall("<img", text)) == len(list(path.parent.glob("*.png"))) == 6
+    assert all(cell in text for row in (*table.rows, *similarities.rows) for cell in row)
+    _, rbm, tirbm, *_ = similarities.rows[0]
+    assert float(rbm) < float(tirbm)
+    assert text.count('class="explorer"') == 1
+    twin = (path.parent / "index.md").read_text()
+    named = set(re.findall(r"\]\(([^)]*)\)", twin))
+    files = {file.name for file in path.parent.iterdir()}
+    assert named <= files
+    assert {"digits-turned.svg", "digits-samples-of-the-tirbm.png", "photographs-rotation-in-every-pose.png"} <= named
     assert said[0] == "turned digits: RBM"
 
 

@@ -9,7 +9,7 @@ from orbitpool.datasets.objects import cifar10, stl10, write_stl10_32
 from orbitpool.datasets.photographs import ImageFolder, image_folder, natural_images, sample_photographs
 from orbitpool.datasets.store import DataCorrupt, DataMissing, data_dir
 from orbitpool.datasets.timit import Phones, timit
-from orbitpool.datasets.variations import VARIATIONS, make_variation
+from orbitpool.datasets.variations import VARIATIONS, make_variation, move_digits
 from orbitpool.datasets.written import mnist, mnist_variation, turned_digits
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "make_variation",
     "mnist",
     "mnist_variation",
+    "move_digits",
     "natural_images",
     "sample_photographs",
     "stl10",

@@ -51,18 +51,35 @@ def make_variation(
     kind, _, ground = name.partition("-")
     if ground == "bgimg":
         backgrounds = _usable(backgrounds or (), digits.shape[1])
-    word, draw, move = _MOVES[kind]
+    word, draw, _ = _MOVES[kind]
     parameters = draw(digits, rng)
     images = np.empty(digits.shape, np.float32)
     for start in range(0, len(digits), _CHUNK):
         part = slice(start, start + _CHUNK)
-        moved = move(_as_floats(digits[part]), torch.from_numpy(parameters[part]))
-        image = moved.where(moved >= _FAINT, 0).clamp_(max=1).numpy()
+        image = move_digits(kind, digits[part], parameters[part])
         if ground:
             behind = _patches(image.shape, rng, backgrounds or ()) if ground == "bgimg" else _noise(image.shape, rng)
             np.maximum(image, behind, out=image)
         images[part] = image
     return images, {word: parameters}
+
+
+def move_digits(kind: str, digits: NDArray[Any], amounts: NDArray[Any]) -> Floats:
+    """Digits (N, w, w) in [0, 1], each turned, scaled or shifted by an amount of its own; see `make_variation`.
+
+    Parameters
+    ----------
+    kind : {"rot", "scale", "trans"}
+        What is done.
+    digits : array (N, w, w)
+        Bytes, or floats in [0, 1]; 0 is background.
+    amounts : array (N,) or (N, 2)
+        Angles, factors, or shifts; a shift must not push a digit over the edge: it would come in on the other side.
+    """
+    if kind not in _MOVES:
+        raise ValueError(f"digits cannot be moved by {kind!r}; choose one of {', '.join(_MOVES)}")
+    moved = _MOVES[kind][2](_as_floats(digits), torch.from_numpy(np.asarray(amounts)))
+    return np.asarray(moved.where(moved >= _FAINT, 0).clamp_(max=1))
 
 
 def check_variation(name: str) -> None:

@@ -1,4 +1,4 @@
-"""Figures 3 and 4: samples of the data sets and learned filters, as pictures, with one JSON a figure."""
+"""Figures: samples of the data sets and learned filters (3 and 4), and invariance, as pictures and one JSON each."""
 
 from __future__ import annotations
 
@@ -12,9 +12,12 @@ import torch
 
 from orbitpool import datasets, transforms
 from orbitpool.experiments import results
+from orbitpool.experiments.drawing import Drawn, draw_filters, file_of
 from orbitpool.experiments.images import load_data, make_features
+from orbitpool.experiments.invariance import invariance
 from orbitpool.experiments.making import fit
 from orbitpool.experiments.recipes import select
+from orbitpool.experiments.trial import Tell
 from orbitpool.images import random_patches
 from orbitpool.images.pictures import Bytes, mosaic, orientation_entropy, save_png
 from orbitpool.images.whitening import whitening
@@ -22,9 +25,6 @@ from orbitpool.kernels import choose_device
 from orbitpool.learners import TIRBM
 from orbitpool.transforms import TransformSet
 from orbitpool.wholefile import check_writable
-
-Tell = Callable[[str], None]
-Drawn = tuple[dict[str, Bytes], dict[str, Any]]  # pictures by their titles, and what else a figure says
 
 POSES: dict[str, TransformSet | None] = {  # of Figure 4: nine shifts of 1 pixel, five turns of pi/8, two scales
     "RBM": None,
@@ -56,14 +56,14 @@ def draw(
     folder.mkdir(parents=True, exist_ok=True)
     name, files = f"{figure}{'-quick' if quick else ''}", {}
     for title, picture in pictures.items():
-        files[title] = save_png(picture, folder / f"{name}-{title.lower().replace(' ', '-')}.png").name
+        files[title] = save_png(picture, folder / file_of(name, title)).name
     result = {"figure": figure, "quick": quick, "pictures": files, **beside, "versions": results.versions()}
     return results.write(result, folder / f"{name}.json")
 
 
 def figure3(quick: bool, data_dir: Path | None, device: str, tell: Tell) -> Drawn:
     """Samples of the six data sets, and filters of the TIRBM and the RBM on mnist-rot."""
-    pictures, sources = {}, {}
+    pictures, sources, orbits = {}, {}, {}
     for name in datasets.VARIATIONS:
         tell(f"samples of {name}")
         data = datasets.mnist_variation(name, 0, data_dir)
@@ -75,20 +75,31 @@ def figure3(quick: bool, data_dir: Path | None, device: str, tell: Tell) -> Draw
         data = load_data(recipe, 0, quick, data_dir)
         learner = make_features(recipe, 0, str(choose_device(device, None)))
         fit(learner, data.X_train)
-        pictures[f"filters of the {recipe.method}"] = mosaic(learner.components_[:100].reshape(-1, 28, 28))
-    return pictures, {"sources": sources}
+        title, W = f"filters of the {recipe.method}", learner.components_[:100].reshape(-1, 28, 28)
+        drawn, orbits[title] = draw_filters(title, W, learner.transforms, 28)
+        pictures |= drawn
+    return pictures, {"sources": sources, "orbits": orbits}
 
 
 def figure4(quick: bool, data_dir: Path | None, device: str, tell: Tell) -> Drawn:
     """24 filters of an RBM and three TIRBMs from natural images, and the entropy of their orientations in bits."""
     photographs, provenance, source = datasets.natural_images(data_dir)
     X = natural_patches(photographs, 20_000 if quick else 100_000)
-    pictures, entropy = {}, {}
-    for name, poses in POSES.items():
+    pictures, said = draw_natural(X, POSES, EPOCHS, device, tell)
+    return pictures, {**said, "data": provenance, "source": source}
+
+
+def draw_natural(X: torch.Tensor, poses: dict[str, TransformSet | None], n_iter: int, device: str, tell: Tell) -> Drawn:
+    """Filters of natural images for each set of poses, and the entropy of their orientations in bits."""
+    pictures: dict[str, Bytes] = {}
+    entropy, orbits = {}, {}
+    for name, each in poses.items():
         tell(f"filters of natural images: {name}")
-        filters = natural_filters(X, poses, EPOCHS, device)
-        pictures[name], entropy[name] = mosaic(filters, columns=6, zoom=4), orientation_entropy(filters)
-    return pictures, {"orientation entropy in bits": entropy, "data": provenance, "source": source}
+        filters = natural_filters(X, each, n_iter, device)
+        entropy[name] = orientation_entropy(filters)
+        drawn, orbits[name] = draw_filters(name, filters, each, 14)
+        pictures |= drawn
+    return pictures, {"orientation entropy in bits": entropy, "orbits": orbits}
 
 
 def natural_patches(photographs: list[Any], count: int) -> torch.Tensor:
@@ -114,4 +125,8 @@ def natural_filters(X: torch.Tensor, poses: TransformSet | None, n_iter: int, de
     return model.components_.reshape(-1, side, side)
 
 
-FIGURES: dict[str, Callable[[bool, Path | None, str, Tell], Drawn]] = {"figure3": figure3, "figure4": figure4}
+FIGURES: dict[str, Callable[[bool, Path | None, str, Tell], Drawn]] = {
+    "figure3": figure3,
+    "figure4": figure4,
+    "invariance": invariance,
+}

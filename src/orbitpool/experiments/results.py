@@ -18,6 +18,7 @@ Fields = dict[str, Any]  # name: type
 ROW: Fields = {"table": str, "row": str, "quick": bool, "runs": list, "values": list, "mean": float, "settings": dict}
 RUN: Fields = {"values": list, "seconds": dict, "data": str, "device": str}
 FIGURE: Fields = {"figure": str, "quick": bool, "pictures": dict}
+INVARIANCE: Fields = {"similarity": dict, "history": dict, "orbits": dict, "explorer": dict, "samples": list}
 
 
 def path_of(recipe: Recipe, folder: Path, quick: bool) -> Path:
@@ -32,6 +33,7 @@ def load(path: Path) -> dict[str, Any] | None:
     try:
         result: dict[str, Any] = json.loads(path.read_text())
         _check(result, FIGURE if "figure" in result else ROW)
+        _check(result, INVARIANCE if result.get("figure") == "invariance" else {})
         for run in result.get("runs", []):
             _check(run, RUN)
     except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError) as error:

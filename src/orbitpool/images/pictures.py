@@ -20,18 +20,29 @@ def mosaic(tiles: Any, columns: int | None = None, zoom: int = 2, each: bool = T
     """Tiles (K, h, w) or (K, h, w, 3) side by side, (rows, columns, 3), black to white; `each` on its own scale."""
     x = np.asarray(tiles, dtype=np.float64)
     x = x[..., None].repeat(3, -1) if x.ndim == 3 else x
-    axes = (1, 2, 3) if each else None
-    low, high = x.min(axes, keepdims=True), x.max(axes, keepdims=True)
-    x = ((x - low) / np.maximum(high - low, 1e-12) * 255).round().astype(np.uint8)
-    x = x.repeat(zoom, 1).repeat(zoom, 2)
-    count, height, width, _ = x.shape
+    shaded = _shades(x, (1, 2, 3) if each else None).repeat(zoom, 1).repeat(zoom, 2)
+    count, height, width, _ = shaded.shape
     columns = columns or ceil(sqrt(count))
     rows = -(-count // columns)
     sheet = np.full((rows * (height + 2) + 2, columns * (width + 2) + 2, 3), 96, np.uint8)
-    for k, tile in enumerate(x):
+    for k, tile in enumerate(shaded):
         top, left = (k // columns) * (height + 2) + 2, (k % columns) * (width + 2) + 2
         sheet[top : top + height, left : left + width] = tile
     return sheet
+
+
+def sheet(tiles: Any) -> Bytes:
+    """Tiles (rows, columns, h, w) edge to edge, (rows h, columns w), in 16 greys, every row on its own scale."""
+    x = np.asarray(tiles, dtype=np.float64)
+    rows, columns, height, width = x.shape
+    return _shades(x, (1, 2, 3), 16).swapaxes(1, 2).reshape(rows * height, columns * width)
+
+
+def _shades(x: NDArray[Any], axes: tuple[int, ...] | None, count: int = 256) -> Bytes:
+    """Numbers as so many shades from black to white: the smallest over the axes is black, the largest white."""
+    low, high = x.min(axes, keepdims=True), x.max(axes, keepdims=True)
+    steps = ((x - low) / np.maximum(high - low, 1e-12) * (count - 1)).round()
+    return np.asarray(steps * (255 // (count - 1)), dtype=np.uint8)
 
 
 def save_png(picture: Bytes, path: str | os.PathLike[str]) -> Path:
@@ -46,7 +57,7 @@ def png(picture: Bytes) -> bytes:
     from PIL import Image
 
     content = BytesIO()
-    Image.fromarray(picture).save(content, format="PNG")
+    Image.fromarray(picture).save(content, format="PNG", optimize=True)
     return content.getvalue()
 
 

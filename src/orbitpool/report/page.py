@@ -5,7 +5,10 @@ from __future__ import annotations
 from base64 import b64encode
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+from orbitpool.report.charts import Chart
+from orbitpool.report.templates import fill
 from orbitpool.wholefile import check_writable, whole
 
 
@@ -18,18 +21,67 @@ class Table:
 
 
 @dataclass(frozen=True)
+class Sheet:
+    """Tiles edge to edge in a PNG file, whose rows and columns have names: filters and poses, or digits and angles."""
+
+    name: str
+    png: bytes
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+
+    @property
+    def address(self) -> str:
+        """The sheet itself, as an address that a page can hold."""
+        return _address(self.png)
+
+    @property
+    def middle(self) -> int:
+        """The column of a filter as it is: sets of poses go from one end to the other."""
+        return (len(self.columns) - 1) // 2
+
+
+@dataclass(frozen=True)
 class Picture:
-    """A PNG file's content, under which name it is kept, its caption, and what it shows to those who cannot see it."""
+    """A PNG file's content, under which name it is kept, its caption, and what it shows to those who cannot see it.
+
+    A picture of filters can have their orbits: a page then shows those of the filter that is pointed at.
+    """
 
     name: str
     png: bytes
     caption: str
     shows: str
+    orbits: Sheet | None = None
 
     @property
     def address(self) -> str:
         """The picture itself, as an address that a page can hold."""
-        return f"data:image/png;base64,{b64encode(self.png).decode()}"
+        return _address(self.png)
+
+    @property
+    def files(self) -> dict[str, bytes]:
+        """The picture as a file, and its orbits."""
+        return {self.name: self.png} | ({self.orbits.name: self.orbits.png} if self.orbits else {})
+
+
+@dataclass(frozen=True)
+class Explorer:
+    """A digit to turn by a slider, and for each machine its filters, and numbers that say which are on in which pose.
+
+    The numbers are those of `experiments.invariance.Study.explore`: `on`, `pose` and `similarity`.
+    """
+
+    digits: Sheet
+    step: int  # degrees
+    machines: dict[str, tuple[Picture, dict[str, str]]]
+
+    @property
+    def files(self) -> dict[str, bytes]:
+        """All pictures as files."""
+        found = {self.digits.name: self.digits.png}
+        for picture, _ in self.machines.values():
+            found |= picture.files
+        return found
 
 
 @dataclass(frozen=True)
@@ -40,6 +92,14 @@ class Section:
     words: str = ""
     table: Table | None = None
     pictures: list[Picture] = field(default_factory=list)
+    charts: list[Chart] = field(default_factory=list)
+    explorer: Explorer | None = None
+
+    @property
+    def files(self) -> dict[str, bytes]:
+        """All that is kept in files of its own, by their names."""
+        parts: list[Any] = [*self.pictures, *self.charts, *([self.explorer] if self.explorer else [])]
+        return {name: content for part in parts for name, content in part.files.items()}
 
 
 @dataclass(frozen=True)
@@ -54,27 +114,16 @@ class Page:
 def write(page: Page, folder: Path) -> Path:
     """Write index.html, index.md and the pictures into a folder, each whole or not at all; the path of index.html."""
     check_writable(folder)
-    for picture in (picture for section in page.sections for picture in section.pictures):
-        with whole(folder / picture.name) as file:
-            file.write(picture.png)
-    for name, text in (("index.md", markdown(page)), ("index.html", html(page))):
+    files = {name: content for section in page.sections for name, content in section.files.items()}
+    for name, content in (files | {"index.md": markdown(page).encode(), "index.html": html(page).encode()}).items():
         with whole(folder / name) as file:
-            file.write(text.encode())
+            file.write(content)
     return folder / "index.html"
 
 
 def html(page: Page) -> str:
     """The page as one HTML file, pictures included."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    rooms = Environment(
-        loader=PackageLoader("orbitpool.report", "."),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return rooms.get_template("page.html").render(page=page)
+    return fill("page.html", page=page)
 
 
 def markdown(page: Page) -> str:
@@ -84,8 +133,17 @@ def markdown(page: Page) -> str:
         parts += [f"## {section.title}", section.words]
         if section.table:
             parts.append("\n".join(_row(row) for row in _lines(section.table)))
-        parts += [f"![{_flat(p.shows)}]({p.name})\n\n{p.caption}" for p in section.pictures]
+        explored = [picture for picture, _ in section.explorer.machines.values()] if section.explorer else []
+        shown: list[Picture | Chart] = [*section.charts, *section.pictures, *explored]
+        parts += ["[The page](index.html) has a slider to turn them by."] if section.explorer else []
+        parts += [_shown(part) for part in shown]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _shown(part: Picture | Chart) -> str:
+    orbits = getattr(part, "orbits", None)
+    poses = f" ([in every pose]({orbits.name}), one row a filter)" if orbits and len(orbits.columns) > 1 else ""
+    return f"![{_flat(part.shows)}]({part.name})\n\n{part.caption}{poses}"
 
 
 def _lines(table: Table) -> list[tuple[str, ...]]:
@@ -98,3 +156,7 @@ def _row(cells: tuple[str, ...]) -> str:
 
 def _flat(text: str) -> str:
     return " ".join(text.split())
+
+
+def _address(png: bytes) -> str:
+    return f"data:image/png;base64,{b64encode(png).decode()}"

@@ -7,7 +7,8 @@ from typing import Any
 
 from orbitpool.experiments import results
 from orbitpool.experiments.recipes import QUICK, TABLES, Recipe
-from orbitpool.report.page import Page, Picture, Section, Table
+from orbitpool.report import figures
+from orbitpool.report.page import Page, Section, Table
 
 TITLES = {
     "table1": "Table 1: digits that are turned, scaled or shifted, test error",
@@ -18,6 +19,7 @@ TITLES = {
     "figure3": "Figure 3: the data sets, and filters on turned digits",
     "figure4": "Figure 4: filters on natural images",
 }
+SMALL = " (quick: in small)"
 HEAD = ("", "paper", "ours", "values", "data", "minutes in all", "on")
 WORDS = (
     "Sohn & Lee, Learning Invariant Representations with Local Transformations (ICML 2012): its figures beside those "
@@ -37,13 +39,15 @@ def report(folder: Path) -> Page:
         for quick in (False, True)
         if any((table, r.row, quick) in rows for r in recipes)
     ]
-    figures = sorted((r for r in found if "figure" in r), key=lambda r: (r["figure"], r["quick"]))
-    return Page("The paper beside us", WORDS, sections + [_figure(figure, folder) for figure in figures])
+    pictured = sorted((r for r in found if "figure" in r), key=lambda r: (r["figure"], r["quick"]))
+    seen = [section for f in pictured if f["figure"] == "invariance" for section in _invariance(f, folder)]
+    drawn = [_figure(f, folder) for f in pictured if f["figure"] != "invariance"]
+    return Page("The paper beside us", WORDS, seen + sections + drawn)
 
 
 def title(name: str, quick: bool) -> str:
     """What a table or figure is called."""
-    return TITLES.get(name, name) + (" (quick: in small)" if quick else "")
+    return TITLES.get(name, name) + SMALL * quick
 
 
 def _section(recipes: list[Recipe], quick: bool, found: dict[str, dict[str, Any] | None]) -> Section:
@@ -76,15 +80,17 @@ def _spread(mean: float | None, std: float | None) -> str:
     return "" if mean is None else f"{mean:.1f}" if std is None else f"{mean:.1f} ± {std:.1f}"
 
 
+def _invariance(result: dict[str, Any], folder: Path) -> list[Section]:
+    name = "invariance" + "-quick" * result["quick"]
+    return figures.invariance(result, _contents(result, folder), name, SMALL * result["quick"])
+
+
+def _contents(figure: dict[str, Any], folder: Path) -> figures.Contents:
+    """The pictures of a figure that are there."""
+    files = figure["pictures"].items()
+    return {title: (file, (folder / file).read_bytes()) for title, file in files if (folder / file).exists()}
+
+
 def _figure(figure: dict[str, Any], folder: Path) -> Section:
-    pictures = [
-        Picture(file, (folder / file).read_bytes(), name, f"{name}, tiles side by side")
-        for name, file in figure["pictures"].items()
-        if (folder / file).exists()
-    ]
-    numbers = figure.get("orientation entropy in bits")
-    table = numbers and Table(
-        ("filters", "orientation entropy in bits"), [(name, f"{value:.2f}") for name, value in numbers.items()]
-    )
-    source = f"Made from {figure['source']} ({figure['data']})." if "source" in figure else ""
-    return Section(title(figure["figure"], figure["quick"]), source, table or None, pictures)
+    words = figures.source(figure)
+    return figures.drawn(title(figure["figure"], figure["quick"]), words, figure, _contents(figure, folder))
