@@ -29,7 +29,7 @@ def accuracies(trial: Trial) -> tuple[list[float], dict[str, Any]]:
     for part in ("train", "valid", "test"):
         if (images := getattr(data, f"X_{part}")) is not None:
             with stages("encode", f"{len(images):,} {part} images"):
-                encoded[part] = _encode(features, _inputs(recipe, images), device)
+                encoded[part] = encode(features, _inputs(recipe, images), device)
     with stages("classify"):
         fitted, right = classify(recipe, data, encoded, seed)
     chosen = {"C": [float(c.C_) for c in fitted], "solver_steps": [int(c.n_iter_) for c in fitted]}
@@ -38,7 +38,7 @@ def accuracies(trial: Trial) -> tuple[list[float], dict[str, Any]]:
 
 def settings(recipe: Recipe, quick: bool) -> dict[str, Any]:
     """All that a result depends on but the seed and the data's origin."""
-    kind, options = _classifier(recipe)
+    kind, options = classifier_of(recipe)
     return {
         "dataset": recipe.dataset,
         "images": QUICK[recipe.table]["images"] if quick else "all",
@@ -66,7 +66,7 @@ def classify(
     recipe: Recipe, data: Dataset, encoded: dict[str, torch.Tensor], seed: int
 ) -> tuple[list[Any], list[float]]:
     """Classifiers and their accuracies on the test set: one, or one a fold."""
-    kind, options = _classifier(recipe)
+    kind, options = classifier_of(recipe)
     labels = {part: torch.from_numpy(np.asarray(getattr(data, f"y_{part}"))) for part in encoded}
     held_out = {"X_valid": encoded["valid"], "y_valid": labels["valid"]} if "valid" in encoded else {}
     folds = [slice(None)] if data.folds is None else [torch.from_numpy(np.asarray(fold)) for fold in data.folds]
@@ -79,7 +79,8 @@ def classify(
     return fitted, right
 
 
-def _classifier(recipe: Recipe) -> tuple[Any, dict[str, Any]]:
+def classifier_of(recipe: Recipe) -> tuple[Any, dict[str, Any]]:
+    """The class of a row's classifier, and its parameters."""
     options = {name: value for name, value in recipe.classifier.items() if name != "class"}
     return getattr(classifiers, recipe.classifier["class"]), options
 
@@ -89,7 +90,7 @@ def _inputs(recipe: Recipe, images: np.ndarray[Any, Any]) -> Any:
     return images if recipe.conv is not None else np.asarray(images, dtype=np.float32)
 
 
-def _encode(features: Any, images: Any, device: torch.device) -> torch.Tensor:
+def encode(features: Any, images: Any, device: torch.device) -> torch.Tensor:
     """Features that stay on the device, (N, F)."""
     parts = torch.split(torch.from_numpy(np.ascontiguousarray(images)), 5000)
     return torch.cat([torch.as_tensor(features.transform(part.to(device))) for part in parts])
