@@ -28,6 +28,7 @@ from orbitpool.learners import checks
 from orbitpool.learners.sources import working_dtype
 
 ON_THE_WAY = 0.1  # tolerance for the values of C that only lead to the one asked for
+SMALLEST_SHARE = 2.0**-20  # of C, to lead to it from
 
 
 class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -242,7 +243,8 @@ class _Weighted:
         loss, share, steps = model._loss(member, C * weights), 1.0, 0
         if W is None:
             W = weights.new_zeros(len(weights), member.shape[1], self.task.X.shape[1] + 1)
-            share = loss.first_share
+            strength = C * float((weights.sum(-1) * self.design.moment.sum(-1)).max())
+            share = max(loss.gentle / strength, SMALLEST_SHARE)
         while share < 1 and steps < model.max_iter:
             smaller, most = model._loss(member, share * C * weights), min(2, model.max_iter - steps)
             near = minimise(self.design, smaller, preconditioner, W, ON_THE_WAY, most)
