@@ -52,7 +52,7 @@ def minimise(
         done |= ((share <= tol) & (gain <= tol * value)) | (gain <= eps * value)
         if n_iter == max_iter or bool(done.all()):
             break
-        d, U = problem.direction(g, F, share.sqrt().clamp_max(FORCING), ~done)
+        d, U = problem.direction(g, F, share.pow(0.25).clamp_max(FORCING), ~done)
         t = torch.where(done, 0, problem.search(W, F, d, U))
         W, F = torch.addcmul(W, t, d), torch.addcmul(F, t, U)
         gain = torch.where(done, 0, -0.5 * problem.dot(g, d))
