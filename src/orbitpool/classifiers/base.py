@@ -22,11 +22,13 @@ from torch import Tensor
 from orbitpool.classifiers.design import Design, chunk_rows, full_precision
 from orbitpool.classifiers.losses import Loss, logits
 from orbitpool.classifiers.newton import Solution, minimise
+from orbitpool.classifiers.preconditioner import Preconditioner
 from orbitpool.kernels import choose_device
 from orbitpool.learners import checks
 from orbitpool.learners.sources import working_dtype
 
 ON_THE_WAY = 0.1  # tolerance for the values of C that only lead to the one asked for
+SMALLEST_SHARE = 2.0**-20  # of C, to lead to it from
 
 
 class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -71,17 +73,16 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         judged = None if valid is None else (self._inputs(valid[0]), _numpy(valid[1]))
         with torch.no_grad(), full_precision(device):
             rows = _tensor(X).to(device, dtype)
-            task = _Task(self, rows, torch.as_tensor(codes, device=device), len(self.classes_))
             weights = torch.as_tensor(weight, device=device)[None].to(dtype)
+            task = _Task(self, rows, torch.as_tensor(codes, device=device), len(self.classes_), weights)
             if judged is not None:
-                self._adopt(task, *self._choose_on(task, weights, _tensor(judged[0]).to(device, dtype), judged[1]))
+                self._adopt(task, *self._choose_on(task, _tensor(judged[0]).to(device, dtype), judged[1]))
                 return self
             C, W = float(self.C) if np.ndim(self.C) == 0 else None, None
             self.cv_results_ = None
             if C is None:
                 C, W = self._choose(task, weights, y)
-            problem = task.weighted(weights)
-            self._adopt(task, C, problem.design, problem.solve(C, W))
+            self._adopt(task, C, task.whole.design, task.whole.solve(C, W))
         return self
 
     def _adopt(self, task: _Task, C: float, design: Design, solution: Solution) -> None:
@@ -114,10 +115,10 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         assert best is not None
         return best
 
-    def _choose_on(self, task: _Task, weights: Tensor, X: Tensor, y: Any) -> tuple[float, Design, Solution]:
+    def _choose_on(self, task: _Task, X: Tensor, y: Any) -> tuple[float, Design, Solution]:
         """The C of the best accuracy on other rows, the smallest of equals, with the design and solution there."""
         check_consistent_length(X, y)
-        problem, W, best, scores = task.weighted(weights), None, None, []
+        problem, W, best, scores = task.whole, None, None, []
         unseen = problem.design.on(X)
         for C in self._grid():
             solution = problem.solve(C, W)
@@ -215,12 +216,14 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
 
 class _Task:
-    """Rows on their device with the number of each row's class."""
+    """Rows on their device with the number of each row's class, and their weights (1, N)."""
 
-    def __init__(self, model: LinearClassifier, X: Tensor, codes: Tensor, n_classes: int) -> None:
+    def __init__(self, model: LinearClassifier, X: Tensor, codes: Tensor, n_classes: int, weights: Tensor) -> None:
         self.model, self.X, self.codes = model, X, codes
         columns = torch.arange(n_classes, device=X.device)[1 if n_classes == 2 else 0 :]
         self.member = (columns[:, None] == codes)[None]
+        self.whole = self.weighted(weights)
+        self.preconditioner = Preconditioner(self.whole.design, weights[0])
 
     def weighted(self, weights: Tensor) -> _Weighted:
         """The problems of each row of (B, N) weights."""
@@ -235,18 +238,18 @@ class _Weighted:
 
     def solve(self, C: float, W: Tensor | None) -> Solution:
         """The solution at C, from a start W (B, K, D + 1), or from zero by way of smaller values of C."""
-        model, member = self.task.model, self.task.member
-        cold = W is None
+        model, weights, preconditioner = self.task.model, self.weights[:, None], self.task.preconditioner
+        member = self.task.member.to(weights.dtype)
+        loss, share, steps = model._loss(member, C * weights), 1.0, 0
         if W is None:
-            W = self.weights.new_zeros(len(self.weights), member.shape[1], self.task.X.shape[1] + 1)
-        member, steps = member.to(W.dtype), 0
-        loss = model._loss(member, C * self.weights[:, None])
-        share = loss.first_share if cold else 1.0
+            W = weights.new_zeros(len(weights), member.shape[1], self.task.X.shape[1] + 1)
+            strength = C * float((weights.sum(-1) * self.design.moment.sum(-1)).max())
+            share = max(loss.gentle / strength, SMALLEST_SHARE)
         while share < 1 and steps < model.max_iter:
-            smaller = model._loss(member, share * C * self.weights[:, None])
-            near = minimise(self.design, smaller, W, ON_THE_WAY, min(2, model.max_iter - steps))
+            smaller, most = model._loss(member, share * C * weights), min(2, model.max_iter - steps)
+            near = minimise(self.design, smaller, preconditioner, W, ON_THE_WAY, most)
             W, share, steps = near.W, share * 2, steps + near.n_iter
-        solution = minimise(self.design, loss, W, model.tol, int(model.max_iter) - steps)
+        solution = minimise(self.design, loss, preconditioner, W, model.tol, int(model.max_iter) - steps)
         return replace(solution, n_iter=steps + solution.n_iter)
 
 

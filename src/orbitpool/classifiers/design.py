@@ -54,6 +54,23 @@ class Design:
         sums = (R.flatten(0, 1) @ self.X).view(*R.shape[:2], -1)
         return torch.cat([(sums - total * self.shift) * self.scale, total], -1)
 
+    def gram(self, problem: int, weight: Tensor) -> Tensor:
+        """The sum of weight x x' over the rows x of one of the B problems, (D + 1, D + 1).
+
+        On a GPU, rows in float32 are rounded to bfloat16 and sums are not: enough for a preconditioner.
+        """
+        D = self.X.shape[1]
+        total = self.X.new_zeros(D + 1, D + 1)
+        for rows in torch.split(weight.nonzero()[:, 0], max(chunk_rows(self.X), D // 8)):
+            x = self.X[rows].sub_(self.shift[problem]).mul_(self.scale[problem])
+            x = torch.cat([x, torch.ones_like(x[:, :1])], 1).mul_(weight[rows, None].sqrt())
+            if x.is_cuda and x.dtype == torch.float32:
+                x = x.bfloat16()
+                total = torch.addmm(total, x.T, x, out_dtype=torch.float32)
+            else:
+                total.addmm_(x.T, x)
+        return total
+
     def raw(self, W: Tensor) -> tuple[Tensor, Tensor]:
         """Coefficients (B, K, D) and intercepts (B, K, 1) that give the same responses on X as it is."""
         coefficients = W[..., :-1] * self.scale

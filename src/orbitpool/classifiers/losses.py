@@ -5,6 +5,7 @@ Responses F are (B, K, N): B problems over the same rows, K columns of weights, 
 
 from __future__ import annotations
 
+from math import inf
 from typing import ClassVar, Protocol
 
 import torch
@@ -16,7 +17,7 @@ class Loss(Protocol):
 
     dims: ClassVar[tuple[int, ...]]  # over which of (B, K, ...) a sum goes that belongs to one independent problem
     bias_penalty: ClassVar[float]
-    first_share: ClassVar[float]  # of C, from which to follow the solution; 1 to go to C at once
+    gentle: ClassVar[float]  # C times the sum of squared features up to which Newton's method may start from zero
 
     def value(self, F: Tensor) -> Tensor:
         """The loss of each independent problem, (B, K or 1, 1)."""
@@ -39,7 +40,7 @@ class SquaredHinge:
 
     dims: ClassVar[tuple[int, ...]] = (-1,)
     bias_penalty: ClassVar[float] = 1.0
-    first_share: ClassVar[float] = 2.0**-10  # else a first step satisfies too many rows, and small ones must undo it
+    gentle: ClassVar[float] = 1e5  # beyond it a first step satisfies too many rows, and small ones must undo it
 
     def __init__(self, signs: Tensor, weight: Tensor) -> None:
         self.signs, self.weight = signs, weight
@@ -74,7 +75,7 @@ class CrossEntropy:
 
     dims: ClassVar[tuple[int, ...]] = (-2, -1)
     bias_penalty: ClassVar[float] = 0.0
-    first_share: ClassVar[float] = 1.0
+    gentle: ClassVar[float] = inf
 
     def __init__(self, targets: Tensor, weight: Tensor) -> None:
         self.targets, self.weight = targets, weight

@@ -9,13 +9,12 @@ from torch import Tensor
 
 from orbitpool.classifiers.design import Design
 from orbitpool.classifiers.losses import Loss
+from orbitpool.classifiers.preconditioner import Preconditioner
 
 FORCING = 0.1  # conjugate gradients end at this share of the residual, and at less near the solution
 CG_STEPS = 1000  # conjugate gradients to a Newton step, at most
 SEARCH_STEPS = 12
 FLAT = 0.01  # a line search ends where the slope is this share of its first
-CHECK_EVERY = {"cpu": 1}  # steps of conjugate gradients between looks at their residual; a look makes a GPU wait
-CHECK_EVERY_ELSEWHERE = 4
 
 
 @dataclass
@@ -32,13 +31,15 @@ class Solution:
     converged: bool
 
 
-def minimise(design: Design, loss: Loss, W: Tensor, tol: float, max_iter: int) -> Solution:
+def minimise(
+    design: Design, loss: Loss, preconditioner: Preconditioner, W: Tensor, tol: float, max_iter: int
+) -> Solution:
     """The minimum of 0.5 |W|^2 + loss for each independent problem, from a start W (B, K, D + 1).
 
     A problem is solved when its gradient is below `tol` times that at zero and a full last step was to gain less
     than `tol` of its objective, or when its steps gain nothing that the float type can hold.
     """
-    problem = _Problem(design, loss, W)
+    problem = _Problem(design, loss, preconditioner, W)
     F = design.respond(W)
     start = problem.norm(problem.gradient(torch.zeros_like(W), torch.zeros_like(F)))
     gain = torch.full_like(start, torch.inf)
@@ -51,7 +52,7 @@ def minimise(design: Design, loss: Loss, W: Tensor, tol: float, max_iter: int) -
         done |= ((share <= tol) & (gain <= tol * value)) | (gain <= eps * value)
         if n_iter == max_iter or bool(done.all()):
             break
-        d, U = problem.direction(g, F, share.sqrt().clamp_max(FORCING), ~done)
+        d, U = problem.direction(g, F, share.pow(0.25).clamp_max(FORCING), ~done)
         t = torch.where(done, 0, problem.search(W, F, d, U))
         W, F = torch.addcmul(W, t, d), torch.addcmul(F, t, U)
         gain = torch.where(done, 0, -0.5 * problem.dot(g, d))
@@ -62,11 +63,10 @@ def minimise(design: Design, loss: Loss, W: Tensor, tol: float, max_iter: int) -
 class _Problem:
     """The objective and its derivatives; sums over `loss.dims` belong to one independent problem."""
 
-    def __init__(self, design: Design, loss: Loss, W: Tensor) -> None:
-        self.design, self.loss, self.n_products = design, loss, 0
+    def __init__(self, design: Design, loss: Loss, preconditioner: Preconditioner, W: Tensor) -> None:
+        self.design, self.loss, self.preconditioner, self.n_products = design, loss, preconditioner, 0
         self.penalty = torch.ones_like(W[:1, :1])
         self.penalty[..., -1] = loss.bias_penalty
-        self.check_every = CHECK_EVERY.get(W.device.type, CHECK_EVERY_ELSEWHERE)
         self.tiny, self.eps = torch.finfo(W.dtype).tiny, torch.finfo(W.dtype).eps
 
     def dot(self, a: Tensor, b: Tensor) -> Tensor:
@@ -89,28 +89,31 @@ class _Problem:
     def direction(self, g: Tensor, F: Tensor, forcing: Tensor, active: Tensor) -> tuple[Tensor, Tensor]:
         """The Newton direction by preconditioned conjugate gradients, and its responses: (B, K, D + 1), (B, K, N)."""
         curvature = self.loss.curvature(F)
-        mass = self.loss.diagonal(curvature).sum(-1, keepdim=True)
-        inverse = (self.penalty + mass * self.design.moment).clamp_min_(self.tiny).reciprocal_()
+        inverse = self.preconditioner.at(self.design, self.penalty, self.loss.diagonal(curvature), active)
         d, U, r = torch.zeros_like(g), torch.zeros_like(F), -g
-        p = self.level(inverse * r)
-        rz = self.dot(r, p)
+        p = self.level(inverse(r))
+        size = rz = self.dot(r, p)
         target = forcing.square() * rz
-        for step in range(1, CG_STEPS + 1):
+        so_far = self.n_products
+        for _ in range(CG_STEPS):
             q = self.design.respond(p)
             Hp = self.design.collect(self.loss.bend(curvature, q)).addcmul_(self.penalty, p)
             self.n_products += 1
             bent = self.dot(p, Hp)
-            active = active & (bent > self.eps * self.dot(p, p / inverse))  # else what is left of p is rounding
+            active = active & (bent > self.eps * size)  # else what is left of p is rounding
             alpha = torch.where(active, rz / bent, 0)
             d.addcmul_(alpha, p)
             U.addcmul_(alpha, q)
             r.addcmul_(alpha, Hp, value=-1)
-            z = self.level(inverse * r)
+            z = self.level(inverse(r))
             before, rz = rz, self.dot(r, z)
             active = active & (rz > target)
-            if step % self.check_every == 0 and not bool(active.any()):
+            if not bool(active.any()):
                 break
-            p = torch.addcmul(z, torch.where(active, rz / before, 0), p)
+            beta = torch.where(active, rz / before, 0)
+            p = torch.addcmul(z, beta, p)
+            size = rz + beta.square() * size
+        self.preconditioner.count(self.n_products - so_far)
         return d, U
 
     def level(self, p: Tensor) -> Tensor:
