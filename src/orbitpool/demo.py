@@ -15,25 +15,38 @@ from orbitpool.experiments.figures import POSES, natural_filters, natural_patche
 from orbitpool.experiments.making import fit
 from orbitpool.images.pictures import mosaic, orientation_entropy, png
 from orbitpool.learners import TIRBM
+from orbitpool.progress import is_shown, task
 from orbitpool.report import Page, Picture, Section, Table, write
 from orbitpool.wholefile import check_writable
 
 EPOCHS, PATCHES = 20, 40_000
 LABELS = (50, 200, 1300)  # how many digits the classifier is told the names of
+STEPS = {  # what is done, and about how many seconds it takes on a core
+    "turned digits: RBM": 2,
+    "turned digits: TIRBM": 5,
+    "turned digits: samples of the TIRBM": 2,
+    "patches of photographs: RBM": 13,
+    "patches of photographs: rotation": 18,
+}
 WORDS = (
     "A filter is shared across a set of transformations, its orbit. Pooling over the orbit gives one number a filter "
     "that says whether it is there, in whatever pose. An RBM has one pose; the TIRBM has sixteen turns of 22.5 degrees."
 )
 
 
-def demo(folder: Path, device: str, tell: Callable[[str], None]) -> tuple[Table, Path]:
+def demo(folder: Path, device: str) -> tuple[Table, Path]:
     """Learn, compare and draw; the table of errors, and the page that shows everything."""
     check_writable(folder)
+    with task("demo", sum(STEPS.values())) as progress:
+        return _demo(folder, device, lambda what: progress.step(what, len(STEPS), STEPS[what]))
+
+
+def _demo(folder: Path, device: str, tell: Callable[[str], None]) -> tuple[Table, Path]:
     digits = datasets.turned_digits()
     models: dict[str, TIRBM] = {}
     for name, poses in (("RBM", None), ("TIRBM", transforms.rotations(16, count=16, step=pi / 8))):
         tell(f"turned digits: {name}")
-        model = TIRBM(100, poses, n_iter=EPOCHS, batch_size=20, random_state=0, device=device)
+        model = TIRBM(100, poses, n_iter=EPOCHS, batch_size=20, random_state=0, device=device, verbose=is_shown())
         fit(model, digits.X_train)
         models[name] = model
     table = errors(digits, models)
