@@ -76,18 +76,17 @@ def test_every_result_stands_beside_the_papers(tmp_path):
     assert write(made, tmp_path / "out").read_text().count("<img") == 1
 
 
-def test_the_demo_compares_and_draws(tmp_path, monkeypatch):
+def test_the_demo_compares_and_draws(tmp_path, monkeypatch, said):
     monkeypatch.setattr(demo, "EPOCHS", 2)
     monkeypatch.setattr(demo, "PATCHES", 1000)
-    said = []
-    table, path = demo.demo(tmp_path / "demo", "cpu", said.append)
+    table, path = demo.demo(tmp_path / "demo", "cpu")
     assert table.head == ("labels", "pixels", "RBM", "TIRBM")
     errors = [[float(cell.rstrip("%")) for cell in row[1:]] for row in table.rows]
     assert all(tirbm < rbm for _, rbm, tirbm in errors)
     text = path.read_text()
     assert all(cell in text for row in table.rows for cell in row)
     assert len(re.findall("<img", text)) == len(list(path.parent.glob("*.png"))) == 6
-    assert said[0] == "turned digits: RBM"
+    assert said == [f"[{i}/{len(demo.STEPS)}] {step}" for i, step in enumerate(demo.STEPS, 1)]  # all, and no other
 
 
 def test_an_empty_folder_is_no_report(tmp_path):
