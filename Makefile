@@ -10,7 +10,8 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 # Threads that wait in a busy loop make everything several times slower when another program needs a core.
 demo test: export GOMP_SPINCOUNT ?= 5000
-docs: export OMP_NUM_THREADS ?= 1  # examples are run side by side
+# Examples are run side by side.
+docs: export OMP_NUM_THREADS ?= 1
 
 .PHONY: demo venv test lint docs wheel bench clean
 .DEFAULT_GOAL := demo
@@ -45,4 +46,4 @@ bench: $(READY)
 	$(BIN)/python -m benchmarks
 
 clean:
-	rm -rf $(VENV) docs/_build docs/reference docs/run .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) docs/_build docs/reference docs/run docs/sg_execution_times.rst .mypy_cache .ruff_cache .pytest_cache .hypothesis
