@@ -10,8 +10,10 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 # Threads that wait in a busy loop make everything several times slower when another program needs a core.
 demo test: export GOMP_SPINCOUNT ?= 5000
+# Examples are run side by side.
+docs: export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo venv test lint bench clean
+.PHONY: demo venv test lint docs wheel bench clean
 .DEFAULT_GOAL := demo
 
 venv: $(READY)
@@ -33,8 +35,15 @@ lint: $(READY)
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
+docs: $(READY)
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet --jobs auto -b html docs docs/_build/html
+	@echo "docs/_build/html/index.html"
+
+wheel: $(READY)
+	$(BIN)/python .ci/check_wheel.py
+
 bench: $(READY)
 	$(BIN)/python -m benchmarks
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) docs/_build docs/reference docs/run docs/sg_execution_times.rst .mypy_cache .ruff_cache .pytest_cache .hypothesis

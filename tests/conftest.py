@@ -9,7 +9,7 @@ from hypothesis import settings
 from scipy import ndimage
 from sklearn.datasets import load_digits, load_sample_images
 
-from orbitpool import datasets
+from orbitpool import datasets, progress
 from orbitpool.datasets import written
 from orbitpool.experiments import recipes
 
@@ -32,6 +32,27 @@ def digits():
     return load_digits().data / 16
 
 
+class Recorder(progress.Display):
+    """Keeps sentences and stages; what happens often is not kept."""
+
+    def __init__(self):
+        self.said = []
+
+    def say(self, words, problem=False):
+        self.said.append(words)
+
+    def told(self, task, often):
+        if not often:
+            self.said.append(f"[{task.where}] {task.words}")
+
+
+@pytest.fixture
+def said():
+    """All that is said during a test."""
+    with progress.showing(recorder := Recorder()):
+        yield recorder.said
+
+
 @pytest.fixture
 def generator():
     return torch.Generator().manual_seed(0)
@@ -41,6 +62,14 @@ def generator():
 def turned_digits():
     """Real digits, upsampled to 16x16 and turned by any angle."""
     return datasets.turned_digits()
+
+
+@pytest.fixture(scope="session")
+def digit_array(tmp_path_factory, turned_digits):
+    """Three hundred 16x16 digits with their labels."""
+    path = tmp_path_factory.mktemp("digits") / "digits.npz"
+    np.savez(path, images=turned_digits.X_train[:300].reshape(-1, 16, 16), labels=turned_digits.y_train[:300])
+    return path
 
 
 @pytest.fixture(scope="session")

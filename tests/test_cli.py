@@ -33,7 +33,7 @@ def test_rows_are_run_listed_and_reported(tiny, tmp_path):
     run = CliRunner().invoke(app, ["reproduce", "table1", *rows])
     assert run.exit_code == 0
     assert run.stdout.count("(1 value, stand-in data)") == 2
-    assert re.search(r"\[2/2, \d+ s left\] rot TIRBM, seed 0: learn", run.stderr)
+    assert re.search(r"\[2/2, \d+ s left\] table1: rot TIRBM, seed 0: learn", run.stderr)
     listed = command("list", "--results", str(results)).stdout
     assert "rot TIRBM                  paper   4.2   not run yet\n" in listed
     assert listed.count("quick         ") == 2

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from orbitpool.progress import choose, result, say, showing
 
 # Threads that wait in a busy loop make everything several times slower when another program needs a core, threads that
 # sleep at once make small products slow: they wait some microseconds. This is read when torch is loaded.
@@ -35,6 +37,10 @@ Source = Annotated[
         "like, label; or a CSV of sound: file,start,end and, if you like, label,speaker."
     ),
 ]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Show the results, and what goes wrong, but no progress.")]
+Json = Annotated[
+    bool, typer.Option("--json", help="One JSON object a line on standard output: progress (unless --quiet), results.")
+]
 Strict = Annotated[bool, typer.Option("--strict", help="Stop at an image that cannot be read; else it is left out.")]
 
 
@@ -42,14 +48,18 @@ Strict = Annotated[bool, typer.Option("--strict", help="Stop at an image that ca
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the page and its pictures.")] = Path("demo"),
     device: Device = "auto",
+    quiet: Quiet = False,
+    json: Json = False,
 ) -> None:
     """RBM against TIRBM on turned digits and photographs: a table, pictures, a page. A minute, nothing to download."""
     from orbitpool.demo import demo as run
 
-    errors, similarities, page = run(out, device, _tell)
-    print("Turned digits, test error of a linear classifier on\n" + _aligned(errors))
-    print("Features of held-out digits against those of the same digits, moved\n" + _aligned(similarities))
-    print(f"Filters, samples and the rest: {page}")
+    with showing(choose(quiet, json)):
+        errors, similarities, page = run(out, device)
+        words = f"Turned digits, test error of a linear classifier on\n{_aligned(errors)}\n"
+        words += f"Features of held-out digits against those of the same digits, moved\n{_aligned(similarities)}\n"
+        facts = {"errors": vars(errors), "similarities": vars(similarities), "page": str(page)}
+        result(f"{words}Filters, samples and the rest: {page}", **facts)
 
 
 @app.command("list")
@@ -80,6 +90,8 @@ def reproduce(
     data_dir: DataDir = None,
     quick: Annotated[bool, typer.Option("--quick", help="In small: fewer filters, epochs and images.")] = False,
     results: Results = Path("results"),
+    quiet: Quiet = False,
+    json: Json = False,
 ) -> None:
     """Run rows of a table, or draw a figure; runs that are in the results already are not run again."""
     from orbitpool.experiments import figures, runner
@@ -91,35 +103,43 @@ def reproduce(
         raise ValueError(
             f"the data folder {data_dir} is not there; create it, or leave out --data-dir to use the cache"
         )
-    options = {"quick": quick, "data_dir": data_dir, "device": device}
-    if table in figures.FIGURES:
-        if rows or seeds:
-            raise ValueError(f"{table} has neither rows nor seeds; leave out --rows and --seeds")
-        made = figures.draw(table, results, tell=_tell, **options)  # type: ignore[arg-type]
-        for name, file in made["pictures"].items():
-            number = made.get("orientation entropy in bits", {}).get(name)
-            print(f"{results / file}" + ("" if number is None else f"  orientation entropy {number:.2f} bits"))
-        if "similarity" in made:
-            print(_aligned(similarities(made)))
-        return
-    done = []
-    for result in runner.reproduce(select(table, _names(rows)), results, seeds=seeds, tell=_tell, **options):  # type: ignore[arg-type]
-        print(f"{result['row']:<26} {result['metric']} {summary(result)}, paper {result['paper']}", flush=True)
-        done.append(result)
-    for sentence in leads(done):
-        print(sentence)
+    options: dict[str, Any] = {"quick": quick, "data_dir": data_dir, "device": device}
+    with showing(choose(quiet, json)):
+        if table in figures.FIGURES:
+            if rows or seeds:
+                raise ValueError(f"{table} has neither rows nor seeds; leave out --rows and --seeds")
+            made = figures.draw(table, results, **options)
+            for name, file in made["pictures"].items():
+                number = made.get("orientation entropy in bits", {}).get(name)
+                words = "" if number is None else f"  orientation entropy {number:.2f} bits"
+                result(f"{results / file}{words}", picture=str(results / file), orientation_entropy=number)
+            if "similarity" in made:
+                numbers = similarities(made)
+                result(_aligned(numbers), **vars(numbers))
+            return
+        done = []
+        for row in runner.reproduce(select(table, _names(rows)), results, seeds=seeds, **options):
+            result(f"{row['row']:<26} {row['metric']} {summary(row)}, paper {row['paper']}", **row)
+            done.append(row)
+        for sentence in leads(done):
+            result(sentence, words=sentence)
 
 
 @app.command()
 def report(
     results: Annotated[Path, typer.Argument(help="Folder of the results.")] = Path("results"),
     out: Annotated[Path, typer.Option(help="Folder for index.html, index.md and the pictures.")] = Path("report"),
+    quiet: Quiet = False,
+    json: Json = False,
 ) -> None:
     """The paper beside us: all results of a folder as one page, in HTML and in Markdown."""
     from orbitpool.report import report as read
     from orbitpool.report import write
 
-    print(write(read(results), out))
+    with showing(choose(quiet, json)):
+        say(f"reading the results in {results}")
+        page = write(read(results), out)
+        result(str(page), page=str(page))
 
 
 @app.command()
@@ -141,15 +161,17 @@ def fit(
     seed: int = 0,
     device: Device = "auto",
     strict: Strict = False,
+    quiet: Quiet = False,
+    json: Json = False,
 ) -> None:
     """Learn features from your own data; settings are chosen from it, and told."""
     from orbitpool import userdata
 
     given = {"n_components": components, "verbose": True} | ({} if epochs is None else {"n_iter": epochs})
-    model = userdata.fit(
-        source, out, kind, transforms=transforms, seed=seed, device=device, strict=strict, tell=_tell, **given
-    )
-    print(f"{out}: {components} filters, {len(model.get_feature_names_out())} features")
+    with showing(choose(quiet, json)):
+        model = userdata.fit(source, out, kind, transforms=transforms, seed=seed, device=device, strict=strict, **given)
+        features = len(model.get_feature_names_out())
+        result(f"{out}: {components} filters, {features} features", out=str(out), filters=components, features=features)
 
 
 @app.command()
@@ -161,12 +183,15 @@ def encode(
     ],
     device: Device = "auto",
     strict: Strict = False,
+    quiet: Quiet = False,
+    json: Json = False,
 ) -> None:
     """Turn your own data into features."""
     from orbitpool import userdata
 
-    rows, columns = userdata.encode(model, source, out, device, strict, _tell)
-    print(f"{out}: {rows} rows of {columns} features")
+    with showing(choose(quiet, json)):
+        rows, columns = userdata.encode(model, source, out, device, strict)
+        result(f"{out}: {rows} rows of {columns} features", out=str(out), rows=rows, features=columns)
 
 
 @app.command()
@@ -174,18 +199,18 @@ def classify(
     features: Annotated[Path, typer.Argument(help="A file that encode wrote (.npz, .csv, .parquet), or a model.")],
     source: Annotated[Path | None, typer.Argument(help="With a model, what to encode: as for fit.")] = None,
     folds: Annotated[int, typer.Option(help="Parts of the data, each judged by what the others teach.")] = 5,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
     seed: int = 0,
     device: Device = "auto",
     strict: Strict = False,
+    quiet: Quiet = False,
+    json: Json = False,
 ) -> None:
     """Cross-validate a linear classifier on features, with labels from class folders or a column."""
-    from json import dumps
-
     from orbitpool import userdata
 
-    judgement = userdata.classify(features, source, folds, seed, device, strict, _tell)
-    print(dumps(judgement.as_json()) if json else "\n".join(judgement.in_words()))
+    with showing(choose(quiet, json)):
+        judgement = userdata.classify(features, source, folds, seed, device, strict)
+        result("\n".join(judgement.in_words()), **judgement.as_json())
 
 
 @app.command()
@@ -209,10 +234,6 @@ def _aligned(table: Table) -> str:
     lines = (table.head, *table.rows)
     widths = [max(8, *map(len, column)) for column in zip(*lines, strict=True)]
     return "\n".join("  ".join(f"{cell:>{width}}" for cell, width in zip(row, widths, strict=True)) for row in lines)
-
-
-def _tell(what: str) -> None:
-    print(what, file=sys.stderr, flush=True)
 
 
 def main() -> None:

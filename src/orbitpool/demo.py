@@ -15,24 +15,37 @@ from orbitpool.experiments.drawing import file_of
 from orbitpool.experiments.figures import POSES, draw_natural, natural_patches
 from orbitpool.experiments.invariance import EXPLORED, MOVES, Models, Study, learn
 from orbitpool.images.pictures import Bytes, mosaic, png
+from orbitpool.progress import is_shown, task
 from orbitpool.report import Page, Picture, Section, Table, write
 from orbitpool.report.figures import Contents, drawn, invariance, similarities
 from orbitpool.wholefile import check_writable
 
 EPOCHS, PATCHES = 20, 40_000
 LABELS = (50, 200, 1300)  # how many digits the classifier is told the names of
+STEPS = {  # what is done, and about how many seconds it takes on a core
+    "turned digits: RBM": 2,
+    "turned digits: TIRBM": 5,
+    "turned digits: how far features stay the same, and samples of the TIRBM": 6,
+    "filters of natural images: RBM": 13,
+    "filters of natural images: rotation": 18,
+}
 WORDS = (
     "A filter is shared across a set of transformations, its orbit. Pooling over the orbit gives one number a filter "
     "that says whether it is there, in whatever pose. An RBM has one pose; the TIRBM has sixteen turns of 22.5 degrees."
 )
 
 
-def demo(folder: Path, device: str, tell: Callable[[str], None]) -> tuple[Table, Table, Path]:
+def demo(folder: Path, device: str) -> tuple[Table, Table, Path]:
     """Learn, compare and draw; errors and similarities as tables, and the page that shows everything."""
     check_writable(folder)
+    with task("demo", sum(STEPS.values())) as progress:
+        return _demo(folder, device, lambda what: progress.step(what, len(STEPS), STEPS[what]))
+
+
+def _demo(folder: Path, device: str, tell: Callable[[str], None]) -> tuple[Table, Table, Path]:
     digits = datasets.turned_digits()
     turns = transforms.rotations(16, count=16, step=pi / 8)
-    settings = {"n_components": 100, "n_iter": EPOCHS, "batch_size": 20, "device": device}
+    settings = {"n_components": 100, "n_iter": EPOCHS, "batch_size": 20, "device": device, "verbose": is_shown()}
     models = learn(digits.X_train, turns, "turned digits", tell, **settings)
     table = errors(digits, models)
     tell("turned digits: how far features stay the same, and samples of the TIRBM")

@@ -17,6 +17,22 @@ from torch.nn.functional import softplus
 
 from orbitpool.transforms import TransformSet
 
+__all__ = [
+    "Binary",
+    "Gaussian",
+    "Visible",
+    "decode",
+    "energy",
+    "free_energy",
+    "hidden",
+    "logits",
+    "pooled",
+    "posterior",
+    "sample",
+    "templates",
+    "total",
+]
+
 
 def templates(W: Tensor, transforms: TransformSet) -> Tensor:
     """Every filter in every pose, T_s' w_j, (K, S, D1)."""

@@ -81,11 +81,10 @@ def test_every_result_stands_beside_the_papers(tmp_path):
     assert (text.count("<img"), text.count('<button type="button" class="filter"')) == (1, 1)
 
 
-def test_the_demo_compares_and_draws(tmp_path, monkeypatch):
+def test_the_demo_compares_and_draws(tmp_path, monkeypatch, said):
     monkeypatch.setattr(demo, "EPOCHS", 2)
     monkeypatch.setattr(demo, "PATCHES", 1000)
-    said = []
-    table, similarities, path = demo.demo(tmp_path / "demo", "cpu", said.append)
+    table, similarities, path = demo.demo(tmp_path / "demo", "cpu")
     assert table.head == ("labels", "pixels", "RBM", "TIRBM")
     errors = [[float(cell.rstrip("%")) for cell in row[1:]] for row in table.rows]
     assert all(tirbm < rbm for _, rbm, tirbm in errors)
@@ -99,7 +98,7 @@ def test_the_demo_compares_and_draws(tmp_path, monkeypatch):
     files = {file.name for file in path.parent.iterdir()}
     assert named <= files
     assert {"digits-turned.svg", "digits-samples-of-the-tirbm.png", "photographs-rotation-in-every-pose.png"} <= named
-    assert said[0] == "turned digits: RBM"
+    assert said == [f"[{i}/{len(demo.STEPS)}] {step}" for i, step in enumerate(demo.STEPS, 1)]  # all, and no other
 
 
 def test_an_empty_folder_is_no_report(tmp_path):

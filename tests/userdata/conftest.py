@@ -34,11 +34,3 @@ def photographs_in_folders(tmp_path_factory):
     whole = (top / "flower/19.png").read_bytes()
     (top / "temple/broken.png").write_bytes(whole[: len(whole) // 3])
     return top
-
-
-@pytest.fixture(scope="session")
-def digit_array(tmp_path_factory, turned_digits):
-    """Three hundred 16x16 digits with their labels."""
-    path = tmp_path_factory.mktemp("digits") / "digits.npz"
-    np.savez(path, images=turned_digits.X_train[:300].reshape(-1, 16, 16), labels=turned_digits.y_train[:300])
-    return path

@@ -1,8 +1,9 @@
 """Features in files, and out of them."""
 
-import importlib.util
+import sys
 
 import numpy as np
+import pandas
 import pytest
 from numpy.testing import assert_allclose
 
@@ -10,10 +11,9 @@ from orbitpool.userdata import featurefiles
 
 Z = np.random.default_rng(0).normal(size=(3, 5)).astype(np.float32)
 COLUMNS = {"file": ["a,b.png", "ç.png", "c.png"], "label": ["x", "y", ""]}
-HAS_PARQUET = importlib.util.find_spec("pyarrow") is not None
 
 
-@pytest.mark.parametrize("ending", [".npz", ".csv", *([".parquet"] if HAS_PARQUET else [])])
+@pytest.mark.parametrize("ending", [".npz", ".csv", ".parquet"])
 def test_what_is_read_is_what_was_written(ending, tmp_path):
     path = tmp_path / f"z{ending}"
     featurefiles.check(path)
@@ -23,9 +23,20 @@ def test_what_is_read_is_what_was_written(ending, tmp_path):
     assert labels == COLUMNS["label"]
 
 
-@pytest.mark.skipif(HAS_PARQUET, reason="pyarrow is installed")
-def test_parquet_says_what_it_needs(tmp_path):
-    with pytest.raises(ImportError, match=r"pyarrow.*pip install pandas pyarrow"):
+def test_parquet_is_a_table_for_others(tmp_path):
+    featurefiles.write(tmp_path / "z.parquet", Z, COLUMNS)
+    frame = pandas.read_parquet(tmp_path / "z.parquet")
+    assert list(frame.columns) == ["file", "label", *(f"feature{i}" for i in range(5))]
+    assert frame["file"].tolist() == COLUMNS["file"]
+    assert (frame.dtypes.iloc[2:] == "float32").all()
+
+
+@pytest.mark.parametrize("missing", ["pyarrow", "pandas"])
+def test_parquet_says_what_it_needs_before_the_work(missing, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, missing, None)  # as if it were not installed
+    with pytest.raises(
+        ImportError, match=rf"{missing}.*\.parquet needs pandas and pyarrow: pip install pandas pyarrow"
+    ):
         featurefiles.check(tmp_path / "z.parquet")
 
 

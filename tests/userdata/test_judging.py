@@ -3,27 +3,27 @@
 import numpy as np
 import pytest
 
-from orbitpool.userdata.judging import Judgement, judge
+from orbitpool.userdata.judging import FILTERS, Judgement, judge
 
 
-def test_classes_that_differ_are_told_apart_and_noise_is_not():
+def test_classes_that_differ_are_told_apart_and_noise_is_not(said):
     y = np.repeat(["one", "two", ""], 40)
     rng = np.random.default_rng(0)
     apart, noise = rng.normal(size=(120, 4)) + 10 * (y == "two")[:, None], rng.normal(size=(120, 4))
-    said = []
-    good = judge(apart, y.tolist(), 4, 0, "cpu", said.append)
+    good = judge(apart, y.tolist(), 4, 0, "cpu")
     assert said[:2] == [
         "40 of 120 rows have no label and are left out",
-        "fold 1 of 4: 60 rows to learn from, 20 to judge by",
+        "[1/4] 60 rows to learn from, 20 to judge by",
     ]
     assert good.in_words() == [
         "accuracy 100.0 ± 0.0 % over 4 folds of 80 rows in 2 classes",
+        f"the filters were {FILTERS}",
         "rows are the classes, columns what they were taken for",
         "      one   two",
         "one    40     0",
         "two     0    40",
     ]
-    poor = judge(noise, y.tolist(), 4, 0, "cpu", said.append).as_json()
+    poor = judge(noise, y.tolist(), 4, 0, "cpu").as_json()
     assert poor["accuracy"] < 0.8
     assert poor["accuracy"] == pytest.approx(np.trace(poor["confusion"]) / 80)
 
@@ -34,6 +34,7 @@ def test_of_many_classes_the_commonest_mistakes_are_named():
     judged = Judgement([f"c{i}" for i in range(30)], [0.9, 0.8], [0.1, 0.1], confusion)
     assert judged.in_words() == [
         "accuracy 85.0 ± 5.0 % over 2 folds of 277 rows in 30 classes",
+        f"the filters were {FILTERS}",
         "the commonest mistakes",
         "     5  c29 taken for c0",
         "     2  c3 taken for c7",
@@ -51,4 +52,4 @@ def test_of_many_classes_the_commonest_mistakes_are_named():
 )
 def test_too_little_to_judge_is_refused(labels, folds, says):
     with pytest.raises(ValueError, match=says):
-        judge(np.zeros((8, 2)), labels, folds, 0, "cpu", print)
+        judge(np.zeros((8, 2)), labels, folds, 0, "cpu")

@@ -36,7 +36,7 @@ def natural_images(folder: Folder | None = None, most: int = 50) -> tuple[list[N
     """Grey photographs, (H, W) in [0, 1] each, their provenance, and a sentence on their source.
 
     The van Hateren images (.iml, linear in intensity, each divided by its maximum) if they are in the data folder;
-    else natural/*.tiff there; else the two photographs that come with scikit-learn.
+    else `natural/*.tiff` there; else the two photographs that come with scikit-learn.
 
     Parameters
     ----------

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from textwrap import shorten
 
+from orbitpool.progress import say
 from orbitpool.wholefile import whole
 
 Folder = str | os.PathLike[str]
@@ -126,6 +127,7 @@ def _fetch(collection: str, origin: Origin, home: Path) -> None:
     try:
         import pooch
 
+        say(f"fetching {origin.url} into {room}")
         archive = pooch.retrieve(origin.url, f"md5:{origin.md5}", origin.name, room)
         if tarfile.is_tarfile(archive):
             _unpack(Path(archive), origin.holds, room)

@@ -23,6 +23,7 @@ from orbitpool.images.pictures import Bytes, mosaic, orientation_entropy, save_p
 from orbitpool.images.whitening import whitening
 from orbitpool.kernels import choose_device
 from orbitpool.learners import TIRBM
+from orbitpool.progress import is_shown, task
 from orbitpool.transforms import TransformSet
 from orbitpool.wholefile import check_writable
 
@@ -48,11 +49,10 @@ def draw(
     quick: bool = False,
     data_dir: Path | None = None,
     device: str = "auto",
-    tell: Tell = print,
 ) -> dict[str, Any]:
     """Make a figure: its pictures, and a JSON with their titles and what else it says."""
     check_writable(folder)
-    pictures, beside = FIGURES[figure](quick, data_dir, device, tell)
+    pictures, beside = FIGURES[figure](quick, data_dir, device)
     folder.mkdir(parents=True, exist_ok=True)
     name, files = f"{figure}{'-quick' if quick else ''}", {}
     for title, picture in pictures.items():
@@ -61,31 +61,34 @@ def draw(
     return results.write(result, folder / f"{name}.json")
 
 
-def figure3(quick: bool, data_dir: Path | None, device: str, tell: Tell) -> Drawn:
+def figure3(quick: bool, data_dir: Path | None, device: str) -> Drawn:
     """Samples of the six data sets, and filters of the TIRBM and the RBM on mnist-rot."""
-    pictures, sources, orbits = {}, {}, {}
-    for name in datasets.VARIATIONS:
-        tell(f"samples of {name}")
-        data = datasets.mnist_variation(name, 0, data_dir)
-        pictures[f"samples of {name}"] = mosaic(data.X_train[:100], zoom=1, each=False)
-        sources[name] = {"data": data.provenance, "source": data.source}
-    for recipe in select("table1", ["rot"]):
-        recipe = recipe.quick() if quick else recipe
-        tell(f"filters of the {recipe.method}")
-        data = load_data(recipe, 0, quick, data_dir)
-        learner = make_features(recipe, 0, str(choose_device(device, None)))
-        fit(learner, data.X_train)
-        title, W = f"filters of the {recipe.method}", learner.components_[:100].reshape(-1, 28, 28)
-        drawn, orbits[title] = draw_filters(title, W, learner.transforms, 28)
-        pictures |= drawn
+    pictures, sources, orbits, recipes = {}, {}, {}, select("table1", ["rot"])
+    count = len(datasets.VARIATIONS) + len(recipes)
+    with task("figure3", sum(recipe.effort for recipe in recipes)) as progress:
+        for name in datasets.VARIATIONS:
+            progress.step(f"samples of {name}", count, work=0)  # next to nothing, beside learning
+            data = datasets.mnist_variation(name, 0, data_dir)
+            pictures[f"samples of {name}"] = mosaic(data.X_train[:100], zoom=1, each=False)
+            sources[name] = {"data": data.provenance, "source": data.source}
+        for whole in recipes:
+            recipe, title = whole.quick() if quick else whole, f"filters of the {whole.method}"
+            progress.step(title, count, work=whole.effort)
+            data = load_data(recipe, 0, quick, data_dir)
+            learner = make_features(recipe, 0, str(choose_device(device, None)))
+            fit(learner, data.X_train)
+            W = learner.components_[:100].reshape(-1, 28, 28)
+            drawn, orbits[title] = draw_filters(title, W, learner.transforms, 28)
+            pictures |= drawn
     return pictures, {"sources": sources, "orbits": orbits}
 
 
-def figure4(quick: bool, data_dir: Path | None, device: str, tell: Tell) -> Drawn:
+def figure4(quick: bool, data_dir: Path | None, device: str) -> Drawn:
     """24 filters of an RBM and three TIRBMs from natural images, and the entropy of their orientations in bits."""
     photographs, provenance, source = datasets.natural_images(data_dir)
     X = natural_patches(photographs, 20_000 if quick else 100_000)
-    pictures, said = draw_natural(X, POSES, EPOCHS, device, tell)
+    with task("figure4", len(POSES)) as progress:
+        pictures, said = draw_natural(X, POSES, EPOCHS, device, progress.step)
     return pictures, {**said, "data": provenance, "source": source}
 
 
@@ -119,13 +122,14 @@ def natural_patches(photographs: list[Any], count: int) -> torch.Tensor:
 def natural_filters(X: torch.Tensor, poses: TransformSet | None, n_iter: int, device: str, seed: int = 0) -> Any:
     """24 filters, (24, h, w)."""
     place = str(choose_device(device, None))
-    model = TIRBM(transforms=poses, n_iter=n_iter, random_state=seed, device=place, **NATURAL)  # type: ignore[arg-type]
+    run = {"n_iter": n_iter, "random_state": seed, "device": place, "verbose": is_shown()}
+    model = TIRBM(transforms=poses, **run, **NATURAL)  # type: ignore[arg-type]
     fit(model, X)
     side = round(model.components_.shape[1] ** 0.5)
     return model.components_.reshape(-1, side, side)
 
 
-FIGURES: dict[str, Callable[[bool, Path | None, str, Tell], Drawn]] = {
+FIGURES: dict[str, Callable[[bool, Path | None, str], Drawn]] = {
     "figure3": figure3,
     "figure4": figure4,
     "invariance": invariance,

@@ -14,6 +14,7 @@ from orbitpool.experiments.making import fit, in_words, make_learner
 from orbitpool.experiments.recipes import QUICK, Recipe
 from orbitpool.experiments.trial import Trial
 from orbitpool.images import ConvFeatures
+from orbitpool.progress import counted
 
 
 def accuracies(trial: Trial) -> tuple[list[float], dict[str, Any]]:
@@ -93,4 +94,5 @@ def _inputs(recipe: Recipe, images: np.ndarray[Any, Any]) -> Any:
 def encode(features: Any, images: Any, device: torch.device) -> torch.Tensor:
     """Features that stay on the device, (N, F)."""
     parts = torch.split(torch.from_numpy(np.ascontiguousarray(images)), 5000)
-    return torch.cat([torch.as_tensor(features.transform(part.to(device))) for part in parts])
+    done = counted(parts, "encode", "parts")
+    return torch.cat([torch.as_tensor(features.transform(part.to(device))) for part in done])

@@ -22,6 +22,7 @@ from orbitpool.experiments.trial import Tell
 from orbitpool.images.pictures import Bytes, mosaic, sheet
 from orbitpool.kernels import choose_device
 from orbitpool.learners import TIRBM
+from orbitpool.progress import is_shown, task
 from orbitpool.transforms import TransformSet
 
 Array = NDArray[Any]
@@ -58,30 +59,31 @@ SHOWN = COLUMNS**2  # filters
 LOOKS = (0, 1, 3, 10, 30, 100)  # steps of Gibbs sampling after which the chains are shown
 
 
-def invariance(quick: bool, data_dir: Path | None, device: str, tell: Tell) -> Drawn:
+def invariance(quick: bool, data_dir: Path | None, device: str) -> Drawn:
     """Similarity of features before and after a move, learning, filters in every pose and an explorer, on MNIST."""
     digits = datasets.mnist(data_dir)
     images, held_out = (QUICK_IMAGES, QUICK_HELD_OUT) if quick else (IMAGES, HELD_OUT)
-    study = Study()
-    for name, move in MOVES.items():
-        X, _ = make_variation(move.kind, digits.X_train[:images], np.random.default_rng(0))
-        place, poses = str(choose_device(device, None)), build_transforms(move.poses)
-        models = learn(X, poses, f"{name} digits", tell, device=place, **(QUICK if quick else SETTINGS))
-        tell(f"{name} digits: features of {held_out} held-out digits, moved")
-        free = _with_room(digits.X_test, max(move.amounts)) if name == "shifted" else np.arange(len(digits.X_test))
-        seen = free[:held_out]
-        study.measure(name, move, models, digits.X_test[seen], digits.y_test[seen])
-        if name == "turned":
-            chosen = [np.flatnonzero(digits.y_test == label)[0] for label in EXPLORED]
-            upright = move(digits.X_test[chosen], 0)
-            study.explore(models, upright, EXPLORED)
-            tell("turned digits: samples of the TIRBM")
-            study.sample("TIRBM", models["TIRBM"], upright)
-        else:
-            study.draw(name, models, move(digits.X_test[seen], move.amounts[0]))
-    settings = {**(QUICK if quick else SETTINGS), "images": images, "held out": held_out}
+    study, settings = Study(), QUICK if quick else SETTINGS
+    with task("invariance", 3 * len(MOVES) + 1) as progress:
+        for name, move in MOVES.items():
+            X, _ = make_variation(move.kind, digits.X_train[:images], np.random.default_rng(0))
+            there = {"device": str(choose_device(device, None)), "verbose": is_shown()}
+            models = learn(X, build_transforms(move.poses), f"{name} digits", progress.step, **there, **settings)
+            progress.step(f"{name} digits: features of {held_out} held-out digits, moved")
+            free = _with_room(digits.X_test, max(move.amounts)) if name == "shifted" else np.arange(len(digits.X_test))
+            seen = free[:held_out]
+            study.measure(name, move, models, digits.X_test[seen], digits.y_test[seen])
+            if name == "turned":
+                chosen = [np.flatnonzero(digits.y_test == label)[0] for label in EXPLORED]
+                upright = move(digits.X_test[chosen], 0)
+                study.explore(models, upright, EXPLORED)
+                progress.step("turned digits: samples of the TIRBM")
+                study.sample("TIRBM", models["TIRBM"], upright)
+            else:
+                study.draw(name, models, move(digits.X_test[seen], move.amounts[0]))
     source = f"{digits.source}: filters from training digits, similarity on test digits"
-    return study.pictures, {**study.numbers, "settings": settings, "data": digits.provenance, "source": source}
+    said = {"settings": {**settings, "images": images, "held out": held_out}, "data": digits.provenance}
+    return study.pictures, {**study.numbers, **said, "source": source}
 
 
 def learn(X: Array, poses: TransformSet, what: str, tell: Tell, **parameters: Any) -> Models:

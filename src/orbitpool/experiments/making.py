@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ from orbitpool.experiments.baselines import BASELINES
 from orbitpool.experiments.recipes import Recipe, Spec
 from orbitpool.learners import TIOMP, TIRBM, Learner
 from orbitpool.learners.around import interrupted
+from orbitpool.progress import is_shown
 from orbitpool.transforms import TransformSet
 
 LEARNERS = {"TIRBM": TIRBM, "TIOMP": TIOMP, **BASELINES}
@@ -34,7 +34,7 @@ def make_learner(recipe: Recipe, seed: int, device: str, checkpoint: Path | None
     poses = {} if recipe.transforms is None else {"transforms": build_transforms(recipe.transforms)}
     learner = LEARNERS[recipe.learner](random_state=seed, device=device, **poses, **recipe.parameters)
     if isinstance(learner, Learner):
-        learner.set_params(checkpoint=checkpoint, checkpoint_every=CHECKPOINT_EVERY, verbose=sys.stderr.isatty())
+        learner.set_params(checkpoint=checkpoint, checkpoint_every=CHECKPOINT_EVERY, verbose=is_shown())
     return learner
 
 

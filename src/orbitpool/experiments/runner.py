@@ -6,9 +6,7 @@ import json
 import resource
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
-from time import perf_counter
 from types import ModuleType
 from typing import Any
 
@@ -18,29 +16,8 @@ from orbitpool.experiments import images, phones, results
 from orbitpool.experiments.recipes import Recipe
 from orbitpool.experiments.trial import Stages, Tell, Trial
 from orbitpool.kernels import choose_device
+from orbitpool.progress import task
 from orbitpool.wholefile import check_writable
-
-
-@dataclass
-class Pace:
-    """An estimate of the time left, as ", 3 min left", once some of the work is done."""
-
-    work: float
-    done: float = 0.0
-    start: float = field(default_factory=perf_counter)
-    last: float = 0.0  # when something was done last
-
-    def add(self, work: float) -> None:
-        """So much more is done."""
-        self.done += work
-        self.last = perf_counter()
-
-    def __str__(self) -> str:
-        if not self.done:
-            return ""
-        whole = (self.last - self.start) * (self.work / self.done - 1)
-        seconds = max(0.0, whole - (perf_counter() - self.last))
-        return f", {seconds / 60:.0f} min left" if seconds > 100 else f", {seconds:.0f} s left"
 
 
 def reproduce(
@@ -51,7 +28,6 @@ def reproduce(
     quick: bool = False,
     data_dir: Path | None = None,
     device: str = "auto",
-    tell: Tell = lambda stage: None,
 ) -> Iterator[dict[str, Any]]:
     """The results of rows, one after the other, kept in a folder: runs that are there already are not run again."""
     if seeds and (folds := [recipe.row for recipe in recipes if recipe.folds]):
@@ -60,16 +36,17 @@ def reproduce(
     missing = [range(len(row.runs), seeds or row.recipe.repeats) for row in rows]
     if any(missing):
         check_writable(folder)
-    pace = Pace(sum(row.recipe.effort * len(new) for row, new in zip(rows, missing, strict=True)))
-    for count, (row, new) in enumerate(zip(rows, missing, strict=True), 1):
-        for seed in new:
+    work = sum(row.recipe.effort * len(new) for row, new in zip(rows, missing, strict=True))
+    with task(recipes[0].table, work) as progress:
+        for count, (row, new) in enumerate(zip(rows, missing, strict=True), 1):
+            for seed in new:
 
-            def say(stage: str, name: str = f"{row.recipe.row}, seed {seed}", count: int = count) -> None:
-                tell(f"[{count}/{len(rows)}{pace}] {name}: {stage}")
+                def say(stage: str, name: str = f"{row.recipe.row}, seed {seed}", count: int = count) -> None:
+                    progress.tell(f"{count}/{len(rows)}", f"{name}: {stage}")
 
-            row.add(run(row.recipe, seed, quick, data_dir, device, folder, say), say)
-            pace.add(row.recipe.effort)
-        yield row.result
+                row.add(run(row.recipe, seed, quick, data_dir, device, folder, say), say)
+                progress.move(progress.done + row.recipe.effort)
+            yield row.result
 
 
 class Row:

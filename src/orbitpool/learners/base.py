@@ -176,7 +176,7 @@ class Learner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self._session, save = session, options.get("save")
         batches = source.n_batches(self.batch_size)
         try:
-            with Progress(type(self).__name__, options["n_iter"], batches, self.verbose) as progress:
+            with Progress(type(self).__name__, options["n_iter"], batches, self.verbose, state.at) as progress:
                 state = train(self, state, source, batch_size=self.batch_size, progress=progress, **options)
         except Diverged as error:
             state = error.state

@@ -2,45 +2,50 @@
 
 from __future__ import annotations
 
-import sys
-from typing import TYPE_CHECKING, Any, Self
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Self
+
+from orbitpool.progress import Task, asked_for, task
 
 if TYPE_CHECKING:
     from orbitpool.learners.training import Counters
 
 
 class Progress:
-    """A bar with the time left on a terminal, one line an epoch elsewhere; nothing unless asked for."""
+    """How many epochs of how many are done; nothing unless asked for."""
 
-    def __init__(self, name: str, n_iter: int, n_batches: int | None, verbose: bool | int) -> None:
-        self.name, self.n_iter, self.n_batches, self.verbose = name, n_iter, n_batches, verbose
-        self.bar: Any = None
+    def __init__(
+        self, name: str, n_iter: int, n_batches: int | None, verbose: bool | int, now: Counters | None = None
+    ) -> None:
+        self.name, self.n_iter, self.n_batches, self.verbose, self.before = name, n_iter, n_batches, verbose, now
+        self.task: Task | None = None
+        self.open = ExitStack()
 
     def __enter__(self) -> Self:
-        if self.verbose and sys.stderr.isatty():
-            from rich.console import Console
-            from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-            text, row = TextColumn("{task.description}"), TextColumn("{task.fields[row]}")
-            self.bar = Progress(text, BarColumn(), TimeRemainingColumn(), row, console=Console(stderr=True))
-            self.task = self.bar.add_task(self.name, total=self.n_batches and self.n_batches * self.n_iter, row="")
-            self.bar.start()
+        if self.verbose:
+            self.open.enter_context(asked_for())
+            self.task = self.open.enter_context(task(self.name, self.n_iter))
+            if self.before:  # what was learned before says nothing of the time left
+                self.advance(self.before)
+                self.task.before = self.task.done
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self.bar:
-            self.bar.stop()
+        self.open.close()
 
     def advance(self, now: Counters) -> None:
         """One update is done."""
-        if self.bar:
-            self.bar.update(self.task, completed=now.update)
+        if self.task:
+            self.task.move(now.epoch + self._share(now.batch))
 
     def epoch(self, now: Counters) -> None:
         """One epoch is done."""
-        if self.bar:  # little enough for eighty columns
-            error = now.history["reconstruction_error"][-1]
-            self.bar.update(self.task, row=f"epoch {now.epoch}/{self.n_iter} error {error:.4g}")
-        elif self.verbose:
-            row = "  ".join(f"{name.replace('_', ' ')} {values[-1]:.4g}" for name, values in now.history.items())
-            print(f"{self.name}  epoch {now.epoch}/{self.n_iter}  {row}", file=sys.stderr, flush=True)
+        if self.task:
+            self.task.move(now.epoch)
+            names = sorted(now.history.keys() - {"seconds", "reconstruction_error"})
+            figures = {name: now.history[name][-1] for name in ("reconstruction_error", *names)}
+            self.task.tell(f"epoch {now.epoch}/{self.n_iter}", often=True, figures=figures)
+
+    def _share(self, batches: int) -> float:
+        """Batches as a part of an epoch."""
+        return batches / self.n_batches if self.n_batches else 0.0

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
+from orbitpool.progress import counted
 from orbitpool.speech.audio import RATE
 from orbitpool.speech.phones import PHONES
 from orbitpool.speech.recordings import Recording, Segment, segment
@@ -66,7 +67,8 @@ def read_table(path: str | os.PathLike[str]) -> Table:
     path = Path(path)
     recordings: dict[tuple[str, str], Recording] = {}
     table = Table([], [])
-    for where, row in rows(path, needs=("file", "start", "end"), may=("label", "speaker")):
+    lines = list(rows(path, needs=("file", "start", "end"), may=("label", "speaker")))
+    for where, row in counted(lines, "read", "segments"):
         key = row["file"], row.get("speaker", "")
         if key not in recordings:
             try:

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from orbitpool.learners import Learner
 from orbitpool.learners.around import AroundLearner
 from orbitpool.learners.checks import one_of, whole
+from orbitpool.progress import counted
 from orbitpool.speech.mfcc import Frames
 from orbitpool.speech.parts import n_pooled, pool
 from orbitpool.speech.recordings import Recording, Segment, segment
@@ -120,7 +121,7 @@ class SpeechFeatures(AroundLearner):
         groups = _by_recording(X)
         normal = self._normalized(list(groups))
         result = np.empty((len(X), self._n_features_out), np.float32)
-        for recording, found in groups.items():
+        for recording, found in counted(groups.items(), "encode", "recordings"):
             result[list(found)] = pool(self._encoded(normal[recording]), list(found.values()))
         return result
 

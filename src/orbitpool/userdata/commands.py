@@ -13,9 +13,10 @@ from orbitpool.images.pictures import mosaic, save_png
 from orbitpool.learners.around import interrupted
 from orbitpool.learners.checks import one_of
 from orbitpool.models import load
+from orbitpool.progress import say
 from orbitpool.tables import header, rows
 from orbitpool.userdata import featurefiles, images, sound
-from orbitpool.userdata.items import Columns, Tell
+from orbitpool.userdata.items import Columns
 from orbitpool.userdata.judging import Judgement, judge
 from orbitpool.userdata.looking import in_words, tiles
 from orbitpool.wholefile import check_writable
@@ -65,25 +66,24 @@ def guess_kind(source: Path) -> str:
     return "sound" if first.lower().endswith(sound.ENDINGS) else "image"
 
 
-def encode(model: Path, source: Path, out: Path, device: str, strict: bool, tell: Tell) -> tuple[int, int]:
+def encode(model: Path, source: Path, out: Path, device: str, strict: bool) -> tuple[int, int]:
     """Write the features of a source to a .npy, .npz, .csv or .parquet file; how many rows and columns there are."""
     featurefiles.check(out)
     _check_apart(out, model, source)
-    Z, columns = _encoded(model, source, device, strict, tell)
+    Z, columns = _encoded(model, source, device, strict)
     featurefiles.write(out, Z, columns)
     return len(Z), Z.shape[1]
 
 
-def classify(
-    features: Path, source: Path | None, folds: int, seed: int, device: str, strict: bool, tell: Tell
-) -> Judgement:
+def classify(features: Path, source: Path | None, folds: int, seed: int, device: str, strict: bool) -> Judgement:
     """How well a linear classifier tells classes apart in a file of features, or in a source that a model encodes."""
     if source is None:
+        say(f"reading {features}")
         Z, labels = featurefiles.read(features)
     else:
-        Z, columns = _encoded(features, source, device, strict, tell)
+        Z, columns = _encoded(features, source, device, strict)
         labels = columns["label"]
-    return judge(Z, labels, folds, seed, device, tell)
+    return judge(Z, labels, folds, seed, device)
 
 
 def inspect(path: Path, out: Path | None) -> list[str]:
@@ -95,9 +95,9 @@ def inspect(path: Path, out: Path | None) -> list[str]:
     return in_words(model)
 
 
-def _encoded(path: Path, source: Path, device: str, strict: bool, tell: Tell) -> tuple[NDArray[Any], Columns]:
+def _encoded(path: Path, source: Path, device: str, strict: bool) -> tuple[NDArray[Any], Columns]:
     model = load(path, device)
     kind = next((kind for kind in KINDS.values() if kind.is_model(model)), None)
     if kind is None:
         raise ValueError(f"{path} is a {type(model).__name__} without a kind of data; use its transform in Python")
-    return kind.encode(model, source, strict, tell)
+    return kind.encode(model, source, strict)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -11,32 +12,31 @@ from numpy.typing import NDArray
 
 from orbitpool.images import ConvFeatures
 from orbitpool.learners import Learner
+from orbitpool.progress import say, task
 from orbitpool.transforms.set import by
 from orbitpool.userdata.choosing import Look, check_name, make_model
-from orbitpool.userdata.items import Columns, Tell
+from orbitpool.userdata.items import Columns
 from orbitpool.userdata.reading import LARGEST, Bytes, Images, open_images, shaped
 
 MOST = 5000  # images to learn from
-AT_ONCE = 500  # images in memory while they are encoded
+AT_ONCE = 100  # images in memory while they are encoded
 
 
-def learn(
-    source: Path, transforms: str | None, seed: int, device: str, strict: bool, tell: Tell, **settings: Any
-) -> Any:
+def learn(source: Path, transforms: str | None, seed: int, device: str, strict: bool, **settings: Any) -> Any:
     """A model of images: ConvFeatures, or a TIRBM where they are small and of one size."""
     name = transforms or "combined"
     check_name(name)
     found = open_images(source, strict)
     chosen = np.sort(np.random.default_rng(seed).permutation(len(found))[:MOST]).tolist()
-    tell(f"reading {len(chosen):,} of {len(found):,} images in {source}, shrunk to {LARGEST} pixels a side at most")
-    _, images = found.read(chosen)
-    _report(found, tell)
+    say(f"reading {len(chosen):,} of {len(found):,} images in {source}, shrunk to {LARGEST} pixels a side at most")
+    images = [image for _, some in _read(found, chosen, "read") for image in some]
+    _report(found)
     if not images:
         raise ValueError(f"none of {len(chosen):,} images in {source} can be read; see the reasons above")
     look = Look.at(images)
-    tell(look.in_words())
+    say(look.in_words())
     model, words = make_model(look, name, {"n_iter": 20, **settings}, seed, device)
-    tell(words)
+    say(words)
     return model.fit(_inputs(model, images, grey=not look.coloured))
 
 
@@ -47,7 +47,7 @@ def is_model(model: Any) -> bool:
     return isinstance(model, ConvFeatures) and _channels(model) in (1, 3)
 
 
-def encode(model: Any, source: Path, strict: bool, tell: Tell) -> tuple[NDArray[Any], Columns]:
+def encode(model: Any, source: Path, strict: bool) -> tuple[NDArray[Any], Columns]:
     """Features of all images that can be read, (N, F), with their files and labels."""
     found, there, features = open_images(source, strict), [], []
     grey = _channels(model) == 1
@@ -56,20 +56,26 @@ def encode(model: Any, source: Path, strict: bool, tell: Tell) -> tuple[NDArray[
         if isinstance(model, Learner)
         else f"its own size up to {LARGEST} pixels"
     )
-    tell(f"encoding {len(found):,} images in {source}, each at {size}, in {'grey' if grey else 'colour'}")
-    for start in range(0, len(found), AT_ONCE):
-        places, images = found.read(range(start, min(start + AT_ONCE, len(found))))
+    say(f"encoding {len(found):,} images in {source}, each at {size}, in {'grey' if grey else 'colour'}")
+    for places, images in _read(found, range(len(found)), "encode"):
         if images:
             features.append(model.transform(_inputs(model, images, grey)))
             there += places
-        tell(f"{min(start + AT_ONCE, len(found)):,} of {len(found):,} done")
-    _report(found, tell)
+    _report(found)
     if not features:
         raise ValueError(f"none of {len(found):,} images in {source} can be read; see the reasons above")
     return np.concatenate(features), {
         "file": [found.names[i] for i in there],
         "label": [found.labels[i] for i in there],
     }
+
+
+def _read(found: Images, places: Sequence[int], name: str) -> Iterator[tuple[list[int], list[Bytes]]]:
+    """Those places whose images can be read, and the images, some at a time."""
+    with task(name, len(places)) as progress:
+        for start in range(0, len(places), AT_ONCE):
+            yield found.read(places[start : start + AT_ONCE])
+            progress.count(min(start + AT_ONCE, len(places)), "images")
 
 
 def _inputs(model: Any, images: list[Bytes], grey: bool) -> Any:
@@ -87,6 +93,6 @@ def _channels(model: Any) -> int:
     return int(model.n_features_in_ // prod(model.transforms.field_shape))
 
 
-def _report(found: Images, tell: Tell) -> None:
-    for line in found.in_words():
-        tell(line)
+def _report(found: Images) -> None:
+    if found.problems:
+        say("\n".join(found.in_words()), problem=True)

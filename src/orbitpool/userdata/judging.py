@@ -12,9 +12,10 @@ from sklearn.model_selection import StratifiedKFold
 
 from orbitpool.classifiers import LinearSVM
 from orbitpool.learners.checks import whole
-from orbitpool.userdata.items import Tell
+from orbitpool.progress import say, task
 
 STRENGTHS = (0.0003, 0.003, 0.03)  # values of C, chosen among inside each training set
+FILTERS = "learned without labels from all that fit was given: the folds judge the classifier, not the filters"
 MANY = 20  # classes whose confusion does not fit on a screen
 
 
@@ -28,14 +29,14 @@ class Judgement:
     confusion: NDArray[np.int64]
 
     def in_words(self) -> list[str]:
-        """Accuracy in one line, then what was taken for what: all of it, or the commonest where classes are many."""
+        """Accuracy, what it is of, and what was taken for what: all of it, or the commonest where classes are many."""
         mean, spread = 100 * np.mean(self.accuracies), 100 * np.std(self.accuracies)
         rows, many = int(self.confusion.sum()), len(self.classes) > MANY
         first = (
             f"accuracy {mean:.1f} ± {spread:.1f} % over {len(self.accuracies)} folds of {rows:,} rows "
             f"in {len(self.classes)} classes"
         )
-        return [first, *(self._commonest() if many else self._matrix())]
+        return [first, f"the filters were {FILTERS}", *(self._commonest() if many else self._matrix())]
 
     def _matrix(self) -> list[str]:
         width = max(map(len, self.classes))
@@ -63,10 +64,11 @@ class Judgement:
             "C": self.chosen,
             "classes": self.classes,
             "confusion": self.confusion.tolist(),
+            "filters": FILTERS,
         }
 
 
-def judge(Z: NDArray[Any], labels: list[str], folds: int, seed: int, device: str, tell: Tell) -> Judgement:
+def judge(Z: NDArray[Any], labels: list[str], folds: int, seed: int, device: str) -> Judgement:
     """Cross-validate a linear SVM on features (N, F) with N labels, "" for rows that do not count."""
     whole("folds", folds, 2)
     known = np.array([name != "" for name in labels])
@@ -74,16 +76,17 @@ def judge(Z: NDArray[Any], labels: list[str], folds: int, seed: int, device: str
     classes, counts = np.unique(y, return_counts=True)
     _check_classes(classes, counts, folds)
     if not known.all():
-        tell(f"{(~known).sum():,} of {len(y) + (~known).sum():,} rows have no label and are left out")
+        say(f"{(~known).sum():,} of {len(y) + (~known).sum():,} rows have no label and are left out")
     accuracies, chosen, guessed = [], [], np.empty_like(y)
-    for fold, (train, test) in enumerate(StratifiedKFold(folds, shuffle=True, random_state=seed).split(X, y), 1):
-        tell(f"fold {fold} of {folds}: {len(train):,} rows to learn from, {len(test):,} to judge by")
-        svm = LinearSVM(
-            STRENGTHS, cv=min(3, _fewest(y[train])), standardize=True, tol=1e-3, device=device, random_state=seed
-        )
-        guessed[test] = svm.fit(X[train], y[train]).predict(X[test])
-        accuracies.append(float((guessed[test] == y[test]).mean()))
-        chosen.append(float(svm.C_))
+    with task("classify", folds) as progress:
+        for train, test in StratifiedKFold(folds, shuffle=True, random_state=seed).split(X, y):
+            progress.step(f"{len(train):,} rows to learn from, {len(test):,} to judge by")
+            svm = LinearSVM(
+                STRENGTHS, cv=min(3, _fewest(y[train])), standardize=True, tol=1e-3, device=device, random_state=seed
+            )
+            guessed[test] = svm.fit(X[train], y[train]).predict(X[test])
+            accuracies.append(float((guessed[test] == y[test]).mean()))
+            chosen.append(float(svm.C_))
     return Judgement(classes.tolist(), accuracies, chosen, confusion_matrix(y, guessed, labels=classes))
 
 

@@ -66,9 +66,7 @@ class Images:
         return there, images
 
     def in_words(self) -> list[str]:
-        """How many images were left out, and why each of them was; nothing if none was."""
-        if not self.problems:
-            return []
+        """How many images were left out, and why each of them was."""
         each = [f"  {name}: {reason}" for name, reason in self.problems]
         return [f"left out {len(each)} (--strict would stop there):", *each]
 

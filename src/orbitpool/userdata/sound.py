@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from orbitpool import transforms as T
 from orbitpool.learners import TIRBM
 from orbitpool.learners.checks import one_of
+from orbitpool.progress import say
 from orbitpool.speech import SpeechFeatures, read_table
-from orbitpool.userdata.items import Columns, Tell
+from orbitpool.userdata.items import Columns
 
 TRANSFORMS: dict[str, T.TransformSet | None] = {"shifts": T.time_shifts(11, 9), "none": None}
 ENDINGS = (".wav", ".flac", ".sph", ".ogg", ".mp3", ".aif", ".aiff", ".au")
@@ -26,13 +27,13 @@ USUAL: dict[str, Any] = {
 
 
 def learn(
-    source: Path, transforms: str | None, seed: int, device: str, strict: bool, tell: Tell, **settings: Any
+    source: Path, transforms: str | None, seed: int, device: str, strict: bool, **settings: Any
 ) -> SpeechFeatures:
     """A model of the recordings that a table of file, start, end, label names; what cannot be read is an error."""
     name = transforms or "shifts"
     one_of("transforms", name, TRANSFORMS)
     learner = TIRBM(transforms=TRANSFORMS[name], **{**USUAL, **settings})
-    tell(f"reading the recordings of {source}")
+    say(f"reading the recordings of {source}")
     return SpeechFeatures(learner, device=device, random_state=seed).fit(read_table(source).segments)
 
 
@@ -41,9 +42,9 @@ def is_model(model: Any) -> bool:
     return isinstance(model, SpeechFeatures)
 
 
-def encode(model: SpeechFeatures, source: Path, strict: bool, tell: Tell) -> tuple[NDArray[Any], Columns]:
+def encode(model: SpeechFeatures, source: Path, strict: bool) -> tuple[NDArray[Any], Columns]:
     """Features of all segments of a table, (N, F), with where they are and their labels."""
-    tell(f"encoding the segments of {source}")
+    say(f"encoding the segments of {source}")
     segments, labels = read_table(source)
     names, starts, ends = zip(*((s.recording.name, s.start, s.end) for s in segments), strict=True)
     columns = {"file": list(names), "start": list(starts), "end": list(ends), "label": labels}
