@@ -178,16 +178,15 @@ _SPOKEN = {  # TIRBM's own settings but for the learning rate and momentum, whic
     "learning_rate": 0.005,
     "momentum": {0: 0.5, 5: 0.9},
 }
-_CHOICES = tuple(  # for a linear classifier on folds of the training speakers to choose from
-    {"n_iter": epochs, "sparsity_cost": cost} for epochs in (15, 30) for cost in (3.0, 10.0)
-)
+_EPOCHS = ({"n_iter": 15}, {"n_iter": 30})  # for a linear classifier on folds of the training speakers to choose from
+_SPARSER = tuple({**epochs, "sparsity_cost": cost} for epochs in _EPOCHS for cost in (3.0, 10.0))
 _LINEAR = {"class": "LinearSVM", "standardize": True, "tol": 1e-3}
 _FEW = {**_LINEAR, "C": (0.003, 0.01, 0.03, 0.1)}  # for hundreds of features
 MANY = {**_LINEAR, "C": (0.0001, 0.0003, 0.001, 0.003)}  # for thousands, which larger values overfit at great length
 _RBF = {"class": "SVC", "C": (1.0, 3.0, 10.0)}  # with LIBSVM's default width, on standardised features
 
 
-def _phones(table: str, rows: Any, with_mfcc: bool, repeats: int) -> list[Recipe]:
+def _phones(table: str, rows: Any, with_mfcc: bool, choices: Any, repeats: int) -> list[Recipe]:
     return [
         Recipe(
             table,
@@ -200,7 +199,7 @@ def _phones(table: str, rows: Any, with_mfcc: bool, repeats: int) -> list[Recipe
             parameters={**_SPOKEN, "n_components": K} if K else {},
             transforms=transforms,
             speech={"normalize": "speaker", "with_mfcc": with_mfcc},
-            choices=_CHOICES if K else None,
+            choices=choices if K else None,
             classifier=classifier,
             repeats=repeats,
         )
@@ -262,6 +261,7 @@ TABLES: dict[str, list[Recipe]] = {
             ("TIRBM", "sparse TIRBM", 256, PATCH_DELAYS, MANY, 77.6),
         ),
         with_mfcc=False,
+        choices=_SPARSER,
         repeats=3,
     )
     + _others("table4", (("sparse coding (Ngiam)", 76.8, None), ("sparse filtering (Ngiam)", 75.7, None))),
@@ -273,6 +273,7 @@ TABLES: dict[str, list[Recipe]] = {
             ("TIRBM 512", "MFCC + TIRBM (K=512)", 512, PATCH_DELAYS, _RBF, 81.5),
         ),
         with_mfcc=True,
+        choices=_EPOCHS,
         repeats=1,
     )
     + _others(
