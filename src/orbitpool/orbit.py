@@ -58,6 +58,8 @@ def posterior(logits: Tensor, overwrite: bool = False) -> Tensor:
 
     With `overwrite`, which allows no gradients, the result takes the place of the logits.
     """
+    if logits.shape[-1] == 1:
+        return logits.sigmoid_() if overwrite else logits.sigmoid()
     a = logits.permute(2, 1, 0)
     peak = a.detach().amax(0).clamp_min_(0)
     weights = (a.sub_(peak) if overwrite else a - peak).exp_()

@@ -143,3 +143,9 @@ def test_a_moved_batch_is_a_view_with_the_batch_last():
     moved = T.rotations(4, 3, 0.5).apply(torch.rand(7, 16))
     assert moved.permute(2, 1, 0).is_contiguous()
     assert_allclose(moved.shape, (7, 3, 16))
+
+
+def test_only_the_identity_leaves_inputs_alone():
+    halves = T.from_matrices(np.stack([np.eye(4)[::2], np.eye(4)[1::2]]), (2, 2), (2,))
+    assert T.identity(3).leaves_alone
+    assert not any(each.leaves_alone for each in (halves, T.translations(4, 3), T.mirrors(3), T.pad(2, 3)))

@@ -22,7 +22,7 @@ def move(v: Tensor, transforms: TransformSet, W: Tensor) -> Tensor:
         from orbitpool.kernels import moving
 
         return moving.apply(v, transforms, W.dtype, ALIGNED if W.itemsize == 2 else 1)
-    return transforms.apply(v.to(W.dtype))
+    return v.to(W.dtype)[:, None] if transforms.leaves_alone else transforms.apply(v.to(W.dtype))
 
 
 def infer(
@@ -86,8 +86,12 @@ def generate_drawn(
     S = len(transforms)
     if drawn.is_cuda or (drawn >= 0).sum() > DENSE * S * drawn.numel():  # counting would make a GPU wait
         h = torch.stack([(drawn == s).T for s in range(S)], 1).to(W.dtype)
-        return transforms.adjoint(generate(h.permute(2, 0, 1), W))
-    return torch.cat([transforms.adjoint(_windows(part, W, S)) for part in torch.split(drawn.contiguous(), rows)])
+        return _back(generate(h.permute(2, 0, 1), W), transforms)
+    return torch.cat([_back(_windows(part, W, S), transforms) for part in torch.split(drawn.contiguous(), rows)])
+
+
+def _back(u: Tensor, transforms: TransformSet) -> Tensor:
+    return u[:, 0] if transforms.leaves_alone else transforms.adjoint(u)
 
 
 def _posterior(u: Tensor, W: Tensor, b: Tensor) -> Tensor:

@@ -117,6 +117,12 @@ class TransformSet:
         """The float type in which the operators are stored."""
         return self._operators.values.dtype
 
+    @cached_property
+    def leaves_alone(self) -> bool:
+        """Whether there is one operator, and it does nothing."""
+        matrix = self._operators.to_scipy()
+        return len(self) == 1 and (matrix != scipy.sparse.eye_array(*matrix.shape)).nnz == 0
+
     @property
     def nbytes(self) -> int:
         """Bytes that the operators take."""
