@@ -6,6 +6,7 @@ import pty
 import re
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -178,3 +179,39 @@ def test_a_command_for_programs(fit):
     learned = [each for each in before if each.get("task") == "TIRBM"]
     assert learned[-1]["where"] == "epoch 3/3"
     assert all(0 < each["fraction"] <= 1 and each["reconstruction_error"] < 1 for each in learned)
+
+
+def test_numbers_that_json_does_not_know_are_none_however_deep(capsys):
+    with progress.showing(JsonLines()):
+        progress.result("words", values=[1.0, float("nan")], beside={"spread": float("inf")})
+    assert json.loads(capsys.readouterr().out) == {"event": "result", "values": [1.0, None], "beside": {"spread": None}}
+
+
+def test_threads_that_overlap_leave_no_display_behind():
+    inside, leave = threading.Barrier(2), threading.Barrier(2)
+
+    def work(first):
+        with progress.asked_for():
+            inside.wait()
+            if not first:
+                leave.wait()
+        if first:
+            leave.wait()
+
+    threads = [threading.Thread(target=work, args=(first,)) for first in (True, False)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not progress.is_shown()
+
+
+def test_bars_close_in_any_order():
+    bars = Bars()
+    outer, inner = (Task(name, 1, bars) for name in ("outer", "inner"))
+    bars.opened(outer)
+    bars.opened(inner)
+    bars.closed(outer)
+    assert [own for own, _ in bars.rows] == [inner]
+    bars.closed(inner)
+    assert not bars.live.live.is_started

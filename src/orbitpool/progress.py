@@ -10,6 +10,7 @@ import json
 import sys
 from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from math import inf, isfinite
 from time import perf_counter
@@ -160,8 +161,7 @@ class JsonLines(Lines):
         self._write(event="result", **facts)
 
     def _write(self, **content: Any) -> None:
-        finite = {k: None if isinstance(v, float) and not isfinite(v) else v for k, v in content.items()}
-        print(json.dumps(finite, ensure_ascii=False, allow_nan=False), flush=True)
+        print(json.dumps(_finite(content), ensure_ascii=False, allow_nan=False), flush=True)
 
 
 class Bars(Results):
@@ -211,12 +211,11 @@ class Bars(Results):
 
     def closed(self, task: Task) -> None:
         """A task has ended: the last one stays to be seen, others make room."""
-        _, row = self.rows.pop()
-        if self.rows:
-            self.live.remove_task(row)
-        else:
+        (row,) = [row for own, row in self.rows if own is task]
+        self.rows = [(own, row) for own, row in self.rows if own is not task]
+        if not self.rows:
             self.live.stop()
-            self.live.remove_task(row)
+        self.live.remove_task(row)
 
     def result(self, words: str, facts: dict[str, Any]) -> None:
         """Show what came out."""
@@ -235,39 +234,48 @@ def choose(quiet: bool = False, as_json: bool = False) -> Display:
     return Bars() if sys.stderr.isatty() else Lines()
 
 
-_chosen = Display()
+def _finite(value: Any) -> Any:
+    """The same with None for numbers that JSON does not know."""
+    if isinstance(value, dict):
+        return {key: _finite(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(each) for each in value]
+    return None if isinstance(value, float) and not isfinite(value) else value
+
+
+_NONE = Display()
+_chosen: ContextVar[Display] = ContextVar("display", default=_NONE)  # each thread has its own
 
 
 @contextmanager
 def showing(display: Display) -> Iterator[None]:
     """Let everything inside be shown by a display."""
-    global _chosen
-    before, _chosen = _chosen, display
+    before = _chosen.set(display)
     try:
         yield
     finally:
-        _chosen = before
+        _chosen.reset(before)
 
 
 def is_shown() -> bool:
     """Whether a display is chosen."""
-    return type(_chosen) is not Display
+    return _chosen.get() is not _NONE
 
 
 def asked_for() -> AbstractContextManager[None]:
     """Let everything inside be shown, on the display that is chosen, or if there is none on the usual one."""
-    return showing(_chosen if is_shown() else choose())
+    return showing(_chosen.get() if is_shown() else choose())
 
 
 def say(words: str, problem: bool = False) -> None:
     """Say what is being done, or what went wrong without ending the work."""
-    _chosen.say(words, problem)
+    _chosen.get().say(words, problem)
 
 
 @contextmanager
 def task(name: str, total: float) -> Iterator[Task]:
     """Work of a known amount to show the progress of; the last step that was begun is done at the end."""
-    work, display = Task(name, total, _chosen), _chosen
+    work, display = Task(name, total, _chosen.get()), _chosen.get()
     display.opened(work)
     try:
         yield work
@@ -286,7 +294,7 @@ def counted(items: Collection[Item], name: str, unit: str) -> Iterator[Item]:
 
 def result(words: str, /, **facts: Any) -> None:
     """Show what came out: words for people, facts for programs."""
-    _chosen.result(words, facts)
+    _chosen.get().result(words, facts)
 
 
 def in_words(figures: dict[str, float]) -> str:

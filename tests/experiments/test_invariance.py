@@ -12,7 +12,6 @@ from orbitpool.cli import app
 from orbitpool.experiments import figures, invariance, recipes, results
 from orbitpool.experiments.drawing import draw_filters
 from orbitpool.experiments.invariance import MOVES, SHOWN, Study, learn, similarity
-from orbitpool.learners import TIRBM
 from orbitpool.report import report
 
 
@@ -113,9 +112,3 @@ def test_invariance_is_measured_kept_and_reported(small_mnist, tmp_path, monkeyp
     assert len(sections["How far features stay the same"].charts) == 3
     (tmp_path / "invariance-quick-turned-digits.png").unlink()
     assert "Turn a digit (quick: in small)" not in [section.title for section in report(tmp_path).sections]
-
-
-def test_a_machine_with_one_pose_is_an_rbm(models):
-    assert models["RBM"].transforms is None
-    assert isinstance(models["TIRBM"], TIRBM)
-    assert models["RBM"].get_params()["n_components"] == models["TIRBM"].get_params()["n_components"]

@@ -148,4 +148,6 @@ def test_a_moved_batch_is_a_view_with_the_batch_last():
 def test_only_the_identity_leaves_inputs_alone():
     halves = T.from_matrices(np.stack([np.eye(4)[::2], np.eye(4)[1::2]]), (2, 2), (2,))
     assert T.identity(3).leaves_alone
-    assert not any(each.leaves_alone for each in (halves, T.translations(4, 3), T.mirrors(3), T.pad(2, 3)))
+    assert not any(
+        each.leaves_alone for each in (halves, T.time_shifts(11, 9)[0], T.translations(4, 3), T.mirrors(3), T.pad(2, 3))
+    )

@@ -127,6 +127,7 @@ def _fetch(collection: str, origin: Origin, home: Path) -> None:
     try:
         import pooch
 
+        pooch.get_logger().setLevel("WARNING")  # the sentence that follows says it
         say(f"fetching {origin.url} into {room}")
         archive = pooch.retrieve(origin.url, f"md5:{origin.md5}", origin.name, room)
         if tarfile.is_tarfile(archive):

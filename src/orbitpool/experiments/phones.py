@@ -23,7 +23,7 @@ from orbitpool.experiments.trial import Stages, Trial
 from orbitpool.speech import SpeechFeatures
 
 INNER = 5  # folds of the training speakers, on which choices are made where there are no development speakers
-WHOLE = 20_000  # segments whose kernel is kept, for all values of C
+WHOLE = 10_000  # segments whose kernel is kept, for all values of C
 
 
 def accuracies(trial: Trial) -> tuple[list[float], dict[str, Any]]:
@@ -59,7 +59,8 @@ def guess(
     recipe, stages, device = trial.recipe, trial.stages, str(trial.device)
     tried: list[tuple[float, Mapping[str, Any], Parts]] = []
     for choice in recipe.choices or ({},):
-        path = checkpoint and checkpoint.with_name(f"{checkpoint.name}-{len(tried)}")
+        words = "-".join(f"{name}-{value:g}" for name, value in choice.items())
+        path = checkpoint and checkpoint.with_name(f"{checkpoint.name}-{words}")
         parts = _encoded(make_features(recipe, trial.seed, device, path, **choice), data, train, test, stages)
         with stages("classify"):
             score = choose(MANY, *parts.tuned, device)[1] if recipe.choices else 0.0
@@ -126,7 +127,7 @@ def choose(classifier: Mapping[str, Any], X: Any, y: Any, splits: list[Any], dev
         model = machine(classifier, grid, device).set_params(cv=splits).fit(X, y)
         return model.C_, float(model.cv_results_["mean_test_score"].max())
     model, name = machine(classifier, 1.0, device), "svc__C"
-    if len(X) <= WHOLE:  # the same kernel, computed once for all
+    if len(X) <= WHOLE:  # the kernel is computed once for all, of features standardised by all rows
         X = rbf_kernel(StandardScaler().fit_transform(X))
         model, name = model[-1].set_params(kernel="precomputed"), "C"
     with parallel_config("threading"):

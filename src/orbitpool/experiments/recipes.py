@@ -42,7 +42,8 @@ class Recipe:
     @property
     def effort(self) -> float:
         """Roughly how long a run takes against other rows of the table: a part grows with the poses."""
-        return float(self.parameters.get("n_components", 200) * (4 if self.transforms is None else 6))
+        poses, learned = 4 if self.transforms is None else 6, len(self.choices or (None,))
+        return float(self.parameters.get("n_components", 200) * poses * learned)
 
     def quick(self) -> Recipe:
         """The same in small: fewer filters, epochs, patches."""

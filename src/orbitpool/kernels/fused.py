@@ -1,8 +1,8 @@
 """Triton kernels for GPUs: the softmax over poses with an off state, drawing from it, and a step of descent.
 
 `orbit` and `kernels.poses` are the definition; here every number is read once and written once. Logits and what is made
-of them lie in memory as (K, S, N). A warp holds all poses of its inputs, and one program makes the sums over inputs, in
-the same order every time.
+of them lie in memory as (K, S, N). A warp holds all poses of its inputs; sums over inputs are made in the same order
+every time.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-HELD = 4096  # numbers that a warp holds, at most
+HELD = 4096  # numbers that a warp holds, or 32 inputs if those are more
 
 
 @triton.jit
@@ -96,7 +96,7 @@ def _compare(
     squared = tl.zeros([PIXELS, BLOCK], tl.float32)
     energy = tl.zeros([PIXELS, BLOCK], tl.float32)
     for start in range(0, n, BLOCK):
-        i = start + tl.arange(0, BLOCK)
+        i = (start + tl.arange(0, BLOCK)).to(tl.int64)
         inside = (d < size)[:, None] & (i < n)[None, :]
         x = tl.load(v + i[None, :] * v_row + d[:, None] * v_column, mask=inside, other=0.0)
         larger = tl.load(other + i[None, :] * o_row + d[:, None] * o_column, mask=inside, other=0.0) - x

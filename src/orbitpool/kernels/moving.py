@@ -42,7 +42,7 @@ def _multiply(
     BLOCK: tl.constexpr,
 ):
     place = tl.program_id(0).to(tl.int64) * PLACES + tl.arange(0, PLACES)
-    i = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    i = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     pixel, pose = place // Y_POSES, place % Y_POSES
     row, channel = pixel // CHANNELS * Y_POSES + pose, (pixel % CHANNELS)[:, None]
     start = tl.load(starts + row, mask=row < rows, other=0)[:, None]  # what is filled up has no entries

@@ -52,11 +52,11 @@ def generate(h: Tensor, W: Tensor) -> Tensor:
 
 
 def shortened(W: Tensor, precision: str) -> Tensor:
-    """W in bfloat16 if products are to be of such numbers: for "bfloat16", and for "auto" if W is float32 on a GPU.
+    """W in bfloat16 if it is float32 and products are to be of such numbers: for "bfloat16", for "auto" on a GPU.
 
     For a GPU they get a few columns of zeros more, as `move` gives them to inputs.
     """
-    if precision == "full" or (precision == "auto" and not (W.is_cuda and W.dtype == torch.float32)):
+    if W.dtype != torch.float32 or precision == "full" or (precision == "auto" and not W.is_cuda):
         return W
     return (pad(W, (0, -W.shape[1] % ALIGNED)) if fused(W) else W).to(torch.bfloat16)
 

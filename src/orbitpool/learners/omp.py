@@ -133,6 +133,12 @@ random_state
         poses = torch.randint(len(self._operators), (K,), generator=generator, device=place)
         return _chosen(self._operators.apply(v[rows.to(v.device)]), poses.to(v.device)[:, None])[:, 0]
 
+    @property
+    def _few_rows(self) -> int:
+        """Rows whose every pose, template and residual fits into 128 MB."""
+        field, poses = self.n_features_in_, len(self._operators)
+        return max(1, 2**25 // (poses * (int(self.n_components) + self._filter_size + field) + 2 * self.gamma * field))
+
     def _gain(self, W: Tensor) -> Tensor:
         """What makes each transformed filter of unit norm, if that is wanted, (K, S)."""
         if not self.unit_norm:

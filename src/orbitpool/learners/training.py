@@ -178,7 +178,7 @@ class Updates:
     def __init__(self, model: Model, state: State) -> None:
         self.model, self.state = model, state
         self.seen: set[torch.Size] = set()
-        self.recorded: tuple[Any, Any, Tensor, Tensor] | None = None  # for what, the graph, its input and its output
+        self.recorded: dict[torch.Size, tuple[Any, Any, Tensor, Tensor]] = {}  # pace, graph, its input and its output
 
     def __call__(self, v: Tensor) -> Tensor:
         """Update by a batch; its squared error a pixel, activity, and mean square, (3,)."""
@@ -187,10 +187,10 @@ class Updates:
         if not (v.is_cuda and self.model.REPLAYS and v.shape in self.seen):
             self.seen.add(v.shape)
             return self._update(v)
-        what = v.shape, self.model._pace(self.state.at.epoch)
-        if self.recorded is None or self.recorded[0] != what:
-            self.recorded = what, *self._record(v)
-        _, graph, given, figures = self.recorded
+        pace = self.model._pace(self.state.at.epoch)
+        if v.shape not in self.recorded or self.recorded[v.shape][0] != pace:
+            self.recorded[v.shape] = pace, *self._record(v)
+        _, graph, given, figures = self.recorded[v.shape]
         given.copy_(v)
         graph.replay()
         return figures.clone()

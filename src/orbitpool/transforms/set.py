@@ -120,8 +120,10 @@ class TransformSet:
     @cached_property
     def leaves_alone(self) -> bool:
         """Whether there is one operator, and it does nothing."""
+        if len(self) > 1 or self.field_shape != self.window_shape:
+            return False
         matrix = self._operators.to_scipy()
-        return len(self) == 1 and (matrix != scipy.sparse.eye_array(*matrix.shape)).nnz == 0
+        return bool((matrix != scipy.sparse.eye_array(*matrix.shape)).nnz == 0)
 
     @property
     def nbytes(self) -> int:
