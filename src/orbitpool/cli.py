@@ -242,8 +242,11 @@ def main() -> None:
         app()
     except SystemExit as end:
         if end.code == INTERRUPTED:
-            _fail("interrupted; what reproduce has finished is kept, and it goes on from there", INTERRUPTED)
+            kept = "what reproduce has finished is kept, and it goes on from there"
+            _fail(f"interrupted; {kept if 'reproduce' in sys.argv[1:2] else 'nothing was written'}", INTERRUPTED)
         raise
+    except FileNotFoundError as error:
+        _fail(f"{error.filename} is not there; check its name" if error.filename else str(error))
     except (ValueError, OSError, FloatingPointError, ImportError) as error:
         _fail(str(error))
     except (MemoryError, RuntimeError) as error:

@@ -38,6 +38,13 @@ def _clear(path: Path) -> None:
                 left.unlink(missing_ok=True)
 
 
+def check_place(path: Path) -> None:
+    """Raise OSError before hours of work, not after, if a file of that name cannot be written."""
+    if path.is_dir():
+        raise OSError(f"{path} is a folder; give the name of a file")
+    check_writable(path.absolute().parent)
+
+
 def check_writable(folder: Path) -> None:
     """Make a folder if it is not there, and raise OSError before hours of work, not after, if that cannot be done."""
     try:

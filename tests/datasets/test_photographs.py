@@ -105,6 +105,17 @@ def test_a_plain_folder_has_no_labels(colour, tmp_path):
     assert_array_equal(image_folder(tmp_path).images[0], colour[0])
 
 
+def test_what_is_transparent_stands_on_white_and_real_numbers_are_refused(tmp_path):
+    ink = np.zeros((6, 6, 4), np.uint8)
+    ink[2:4, 2:4, 3] = 255  # black, drawn in the alpha channel alone
+    Image.fromarray(ink).save(tmp_path / "ink.png")
+    Image.fromarray(np.random.default_rng(0).random((6, 6), dtype=np.float32)).save(tmp_path / "real.tiff")
+    found = image_folder(tmp_path)
+    assert_array_equal(found.images[0][:, :, 0], np.where(ink[:, :, 3] == 255, 0, 255))
+    assert len(found.images) == len(found.problems) == 1
+    assert "numbers of 32 bits" in str(found.problems)
+
+
 def test_a_folder_without_images_is_told(tmp_path):
     with pytest.raises(DataMissing, match="holds no images"):
         image_folder(tmp_path)

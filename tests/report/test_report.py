@@ -68,7 +68,10 @@ def test_every_result_stands_beside_the_papers(tmp_path):
     figure["orbits"] = {"RBM": {"sheet": "RBM in every pose", "poses": ["identity"], "filters": [0]}}
     results.write({**figure, "orientation entropy in bits": {"RBM": 2.5}}, tmp_path / "figure4-quick.json")
     made = report(tmp_path)
-    table, drawn = made.sections
+    *tables, drawn = made.sections
+    assert [section.title.split(":")[0] for section in tables] == [f"Table {i}" for i in range(1, 6)]
+    assert {row[2] for row in tables[0].table.rows} == {"not run"}
+    table = tables[2]
     assert [row[0] for row in table.table.rows][:2] == ["RBM: sparse RBM", "TIRBM scaling: sparse TIRBM (scaling only)"]
     assert (
         "TIRBM combined: sparse TIRBM (combined)", "58.7 ± 0.5", "58.0 ± 0.7", "2", "official", "2.0", "cpu"

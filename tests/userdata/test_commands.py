@@ -95,7 +95,7 @@ def test_what_goes_wrong_is_one_sentence(command, photographs_in_folders, tmp_pa
         (("fit", photographs_in_folders, "--strict", "--out", model), "broken.png cannot be read as an image"),
         (("fit", photographs_in_folders, "--transforms", "turns", "--out", model), "transforms is 'turns'; choose one"),
         (("fit", nothing, "--out", model), "none of 1 images in"),
-        (("fit", tmp_path / "nowhere", "--out", model), "nowhere is no folder, and its ending is ''"),
+        (("fit", tmp_path / "nowhere", "--out", model), "nowhere is not there; check its name"),
         (("classify", tmp_path / "z.npy"), "the ending is '.npy'; choose one of '.npz'"),
         (("inspect", photographs_in_folders / "flower/01.png"), "01.png is not a file that orbitpool wrote"),
     ):

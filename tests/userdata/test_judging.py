@@ -46,7 +46,7 @@ def test_of_many_classes_the_commonest_mistakes_are_named():
     [
         (["a"] * 8, 2, "there are 1 classes; two are needed"),
         ([""] * 8, 2, "there are 0 classes"),
-        (["a"] * 4 + ["b"] * 4, 5, "class 'a' has 4 rows, but 5 folds need 5; give more, or fewer folds"),
+        (["a"] * 4 + ["b"] * 4, 5, "class 'a' has 4 rows, but 5 folds need 5, of which two are to choose C by"),
         (["a"] * 4 + ["b"] * 4, 1, "folds is 1; it must be a whole number, 2 or more"),
     ],
 )

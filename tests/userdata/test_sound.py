@@ -53,6 +53,11 @@ def test_what_goes_wrong_is_one_sentence(command, table, tmp_path):
             "transforms is 'turns'; choose one of 'shifts', 'none'",
         ),
         (("fit", tmp_path / "none.csv", "--out", model), "none.csv"),
+        (("fit", table, "--out", table.parent), "is a folder; give the name of a file"),
+        (
+            ("encode", tmp_path / "none.safetensors", table, "--out", model.with_suffix(".npy")),
+            "is not there; check its",
+        ),
         (("fit", table, "--out", table), "table.csv, which is read, too; give it another name"),
         (("encode", tmp_path / "m", table, "--out", table), "table.csv, which is read, too; give it another name"),
         (("encode", table, table, "--out", tmp_path / "z.npy"), "table.csv is not a file that orbitpool wrote"),
@@ -66,10 +71,9 @@ def test_what_goes_wrong_is_one_sentence(command, table, tmp_path):
 
 def test_an_interrupted_model_is_not_kept(command, table, tmp_path, monkeypatch):
     monkeypatch.setattr(orbitpool.TIRBM, "_end_epoch", lambda self, state: signal.raise_signal(signal.SIGINT))
-    with pytest.warns(UserWarning, match="interrupted"):
-        code, _, complaint = command("fit", table, "--components", 2, "--out", tmp_path / "model.safetensors")
+    code, _, complaint = command("fit", table, "--components", 2, "--out", tmp_path / "model.safetensors")
     assert code == 130
-    assert "orbitpool: interrupted" in complaint
+    assert complaint.endswith("orbitpool: interrupted; nothing was written\n")
     assert os.listdir(tmp_path) == []
 
 

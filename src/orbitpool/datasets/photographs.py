@@ -135,8 +135,12 @@ def read_image(path: Path, grey: bool) -> NDArray[np.uint8]:
     try:
         with warnings.catch_warnings(action="ignore"), Image.open(path) as file:  # odd metadata do no harm
             image = ImageOps.exif_transpose(file)
+            if image.mode in ("F", "I"):
+                raise ValueError("its pixels are numbers of 32 bits, whose range is not known")
             if image.mode.startswith("I;16"):  # Pillow would clip sixteen bits at 255
                 image = Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
+            if image.has_transparency_data:  # what can be seen through stands on white paper
+                image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image.convert("RGBA"))
             return np.array(image.convert("L" if grey else "RGB"))
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
         raise DataCorrupt(

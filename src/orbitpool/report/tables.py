@@ -37,7 +37,7 @@ def report(folder: Path) -> Page:
         _section(recipes, quick, {r.row: rows.get((table, r.row, quick)) for r in recipes})
         for table, recipes in TABLES.items()
         for quick in (False, True)
-        if any((table, r.row, quick) in rows for r in recipes)
+        if not quick or any((table, r.row, quick) in rows for r in recipes)
     ]
     pictured = sorted((r for r in found if "figure" in r), key=lambda r: (r["figure"], r["quick"]))
     seen = [section for f in pictured if f["figure"] == "invariance" for section in _invariance(f, folder)]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +22,7 @@ from orbitpool.userdata import featurefiles, images, sound
 from orbitpool.userdata.items import Columns
 from orbitpool.userdata.judging import Judgement, judge
 from orbitpool.userdata.looking import in_words, tiles
-from orbitpool.wholefile import check_writable
+from orbitpool.wholefile import check_place
 
 
 @dataclass(frozen=True)
@@ -39,11 +42,15 @@ KINDS = {
 
 def fit(source: Path, out: Path, kind: str | None, **options: Any) -> Any:
     """A model learned from a source of data, and written to a file."""
+    if not source.exists():
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(source))
     name = kind or guess_kind(source)
     one_of("kind", name, KINDS)
     _check_apart(out, source)
-    check_writable(out.absolute().parent)
-    model = KINDS[name].learn(source, **options)
+    check_place(out)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "training was interrupted")
+        model = KINDS[name].learn(source, **options)
     if interrupted(model):
         raise KeyboardInterrupt  # half a model is not what was asked for
     model.save(out)
@@ -90,7 +97,7 @@ def inspect(path: Path, out: Path | None) -> list[str]:
     """What a model is, line by line; its filters are drawn to a PNG file if one is named."""
     model = load(path, "cpu")
     if out is not None:
-        check_writable(out.absolute().parent)
+        check_place(out)
         save_png(mosaic(tiles(model), zoom=4), out)
     return in_words(model)
 

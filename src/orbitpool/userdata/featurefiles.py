@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from orbitpool.learners.checks import one_of
 from orbitpool.userdata.items import Columns
-from orbitpool.wholefile import check_writable, whole
+from orbitpool.wholefile import check_place, whole
 
 
 def check(path: Path) -> None:
@@ -21,7 +21,7 @@ def check(path: Path) -> None:
     one_of("the ending of --out", path.suffix, WRITERS)
     if path.suffix == ".parquet":
         _pandas()
-    check_writable(path.absolute().parent)
+    check_place(path)
 
 
 def write(path: Path, Z: NDArray[Any], columns: Columns) -> None:

@@ -37,7 +37,13 @@ def learn(source: Path, transforms: str | None, seed: int, device: str, strict: 
     say(look.in_words())
     model, words = make_model(look, name, {"n_iter": 20, **settings}, seed, device)
     say(words)
-    return model.fit(_inputs(model, images, grey=not look.coloured))
+    try:
+        return model.fit(_inputs(model, images, grey=not look.coloured))
+    except FloatingPointError as error:
+        raise ValueError(
+            "learning diverged: images may have too little contrast to learn from; look at them, or set a lower "
+            f"learning_rate in the library ({error})"
+        ) from error
 
 
 def is_model(model: Any) -> bool:

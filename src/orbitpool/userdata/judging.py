@@ -104,5 +104,6 @@ def _check_classes(classes: NDArray[Any], counts: NDArray[Any], folds: int) -> N
     if counts.min() < least:
         name = str(classes[counts.argmin()])
         raise ValueError(
-            f"class {name!r} has {counts.min()} rows, but {folds} folds need {least}; give more, or fewer folds"
+            f"class {name!r} has {counts.min()} rows, but {folds} folds need {least}, of which two are to choose C by: "
+            f"give more of it, leave it out{', or take fewer folds' if folds > 4 else ''}"
         )
