@@ -101,7 +101,7 @@ def class_files(path: Folder) -> tuple[dict[str, list[Path]], list[Path]]:
     if not top.is_dir():
         raise DataMissing(f"{top} is not a folder; give one that holds images, or subfolders with images")
     groups = {p.name: _image_files(p.rglob("*")) for p in sorted(top.iterdir()) if p.is_dir()}
-    classes = {name: paths for name, paths in groups.items() if paths and not name.startswith(".")}
+    classes = {name: paths for name, paths in groups.items() if paths and not name.startswith((".", "__MACOSX"))}
     loose = _image_files(top.iterdir())
     if not classes and not loose:
         raise DataMissing(f"{top} holds no images; give a folder with images (such as .png, .jpg) or class subfolders")

@@ -23,7 +23,9 @@ SMALL = " (quick: in small)"
 HEAD = ("", "paper", "ours", "values", "data", "minutes in all", "on")
 WORDS = (
     "Sohn & Lee, Learning Invariant Representations with Local Transformations (ICML 2012): its figures beside those "
-    "that orbitpool measured. Means and standard deviations in percent, over seeds or over the published folds."
+    "that orbitpool measured, in percent: the mean over as many values as are named, seeds or published folds, and "
+    "their standard deviation where there are several. Data is official, rebuilt as the paper describes it, or a "
+    "stand-in for data that is not free. A result of an older recipe was measured with settings that changed since."
 )
 
 

@@ -21,6 +21,7 @@ WHOLE = 40  # pixels a side up to which images can be learned whole
 PATCH = 8  # pixels a side of a patch
 PATCHES = 40_000
 PLACES = 1000  # patches of an image on average, beyond which not every one is encoded
+ALIKE = 4  # of 255, by which the colours of a grey picture may differ, as after compression
 POSES_AT_ONCE = 2**25  # numbers, 128 MB
 
 
@@ -35,7 +36,7 @@ class Look:
     @classmethod
     def at(cls, images: Sequence[Bytes]) -> Look:
         """A look at images, (H, W, 3) each."""
-        greys = [(image[..., :2] == image[..., 1:]).all() for image in images]
+        greys = [bool((abs(image[..., :2].astype(np.int16) - image[..., 1:]) <= ALIKE).all()) for image in images]
         return cls([(image.shape[0], image.shape[1]) for image in images], greys.count(False), _is_drawn(images))
 
     @property

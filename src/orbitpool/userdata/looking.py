@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from orbitpool.images import ConvFeatures
 from orbitpool.learners import Learner
 
+EPOCHS = 10  # of which at most the history is shown
 IRRELEVANT = {"learner", "transforms", "device", "verbose", "checkpoint", "checkpoint_every"}
 
 
@@ -27,9 +28,19 @@ def in_words(model: Any) -> list[str]:
         *lines,
         f"transformations: {'none' if learner.transforms is None else repr(learner.transforms)}",
         f"{len(learner.components_)} filters, {len(model.get_feature_names_out())} features",
-        f"learned for {learner.n_iter_} epochs in {sum(history['seconds']):.0f} s; the last: "
-        + ", ".join(f"{name.replace('_', ' ')} {values[-1]:.4g}" for name, values in history.items()),
+        f"learned for {learner.n_iter_} epochs in {sum(history['seconds']):.0f} s:",
+        *_history(history),
     ]
+
+
+def _history(history: dict[str, list[float]]) -> list[str]:
+    """A line for each of some epochs, evenly spread, the first and the last among them."""
+    count = len(history["seconds"])
+    epochs = sorted({round(i) for i in np.linspace(1, count, min(count, EPOCHS))})
+    lines = [["epoch", *(name.replace("_", " ") for name in history)]]
+    lines += [[str(epoch), *(f"{values[epoch - 1]:.4g}" for values in history.values())] for epoch in epochs]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return ["  ".join(f"{cell:>{width}}" for cell, width in zip(line, widths, strict=True)) for line in lines]
 
 
 def tiles(model: Any) -> NDArray[Any]:
@@ -57,4 +68,7 @@ def _window(model: Any, learner: Learner) -> tuple[int, ...]:
 
 def _settings(estimator: Any) -> str:
     parameters = estimator.get_params(deep=False).items()
-    return ", ".join(f"{name} {value}" for name, value in parameters if name not in IRRELEVANT and value is not None)
+    known = {name: value for name, value in parameters if name not in IRRELEVANT and value is not None}
+    return ", ".join(
+        f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}" for name, value in known.items()
+    )
