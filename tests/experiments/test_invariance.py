@@ -108,7 +108,7 @@ def test_invariance_is_measured_kept_and_reported(small_mnist, tmp_path, monkeyp
     assert kept["data"] == "stand-in"
     sections = {section.title.split(" (")[0]: section for section in report(tmp_path).sections}
     titles = ["Turn a digit", "How far features stay the same", "Learning", "Filters and their orbits", "Samples"]
-    assert sorted(sections) == sorted(titles)
+    assert list(sections)[: len(titles)] == titles
     assert len(sections["How far features stay the same"].charts) == 3
     (tmp_path / "invariance-quick-turned-digits.png").unlink()
     assert "Turn a digit (quick: in small)" not in [section.title for section in report(tmp_path).sections]
