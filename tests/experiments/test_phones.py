@@ -138,6 +138,7 @@ def test_a_lead_is_measured_on_the_same_folds():
     for r in named:
         r["runs"][0]["folds"] = [{"judged on": [who]} for who in "xyz"]
     assert results.leads(named) == ["b leads a by 2.00 points, with a standard error of 0.58 over the folds."]
+    assert results.leads(named[::-1]) == ["a is behind b by 2.00 points, with a standard error of 0.58 over the folds."]
     named[1]["runs"] = [{"values": [1.0], "folds": [{"judged on": ["x"]}]}]
     assert results.leads(named) == []
     seeds = {"runs": [{"values": [50.0, 73.0, 92.0]}, {"values": [52.0, 71.0, 94.0]}]}

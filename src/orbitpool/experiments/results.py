@@ -124,8 +124,8 @@ def leads(found: list[dict[str, Any]]) -> list[str]:
     for first, second in pairwise(found):
         if _folds(first) and _folds(first) == _folds(second):
             ahead, error = lead(second, first)
-            names = f"{second['row']} leads {first['row']}"
-            said.append(f"{names} by {ahead:.2f} points, with a standard error of {error:.2f} over the folds.")
+            names = f"{second['row']} {'leads' if ahead >= 0 else 'is behind'} {first['row']}"
+            said.append(f"{names} by {abs(ahead):.2f} points, with a standard error of {error:.2f} over the folds.")
     return said
 
 
