@@ -19,6 +19,7 @@ from orbitpool.datasets import (
     move_digits,
 )
 from orbitpool.datasets import written as module
+from orbitpool.datasets.variations import largest_factors
 
 AMAT = {
     "rot": "mnist_all_rotation_normalized_float",
@@ -66,11 +67,23 @@ def test_digits_are_turned_as_the_transformations_turn(varied, written):
         assert_allclose(images[i].ravel(), np.where(expected < 0.5 / 255, 0, expected), atol=1e-4)
 
 
-def test_scales_are_uniform_from_three_tenths_to_one(varied):
-    factors = varied["scale"][1]["factor"]
-    assert factors.min() >= 0.3
-    assert factors.max() <= 1
-    assert stats.kstest(factors, "uniform", (0.3, 0.7)).pvalue > 0.01
+def test_scales_are_uniform_from_three_tenths_to_the_largest_that_fits(varied, written):
+    levels = varied["scale"][1]["factor"] / largest_factors(written[0])
+    assert levels.min() >= 0.3
+    assert levels.max() <= 1
+    assert stats.kstest(levels, "uniform", (0.3, 0.7)).pvalue > 0.01
+
+
+def test_the_largest_scale_fills_the_image_and_truncates_nothing(written):
+    digits = written[0][:50]
+    factors = largest_factors(digits)
+    assert factors.min() >= 1
+    wide = np.pad(digits, ((0, 0), (14, 14), (14, 14)))
+    for amount, truncates in ((factors, False), (1.1 * factors, True)):
+        there, whole = move_digits("scale", digits, amount), move_digits("scale", wide, amount)
+        assert_allclose(there, whole[:, 14:42, 14:42], atol=1e-6)
+        lost = whole.sum((1, 2)) - there.sum((1, 2))
+        assert (lost > 0.01).all() if truncates else (lost < 1e-3).all()
 
 
 def test_a_scaled_digit_is_as_large_as_its_factor_says(varied, written):
@@ -86,23 +99,11 @@ def test_a_scaled_digit_is_as_large_as_its_factor_says(varied, written):
 def test_scaling_agrees_with_pillow():
     digit = np.zeros((28, 28), np.float32)
     digit[6:22, 9:18], digit[10:14, 12:15] = 1, 0
-    rng = np.random.default_rng(3)
-    half = make_variation("scale", digit[None], Fixed(rng, 0.5), None)[0][0]
+    half = move_digits("scale", digit[None], np.array([0.5]))[0]
     shrunk = np.array(Image.fromarray(digit).resize((14, 14), Image.Resampling.BILINEAR))
     assert_allclose(half[7:21, 7:21], shrunk, atol=1e-6)
     assert not half[:7].any()
-    assert_array_equal(make_variation("scale", digit[None], Fixed(rng, 1.0), None)[0][0], digit)
-
-
-class Fixed:
-    """A generator whose uniform draws are one number."""
-
-    def __init__(self, rng, value):
-        self.rng, self.value = rng, value
-
-    def uniform(self, low, high, size):
-        assert low <= self.value <= high
-        return np.full(size, self.value)
+    assert_array_equal(move_digits("scale", digit[None], np.array([1.0]))[0], digit)
 
 
 def test_a_shift_moves_every_foreground_pixel_and_loses_none(varied, written):
@@ -122,9 +123,8 @@ def test_every_shift_without_truncation_is_as_likely():
     assert stats.chisquare(counts).pvalue > 0.01
 
 
-@pytest.mark.parametrize("name", ["rot-bgimg", "scale-bgrand", "trans-bgrand"])
-def test_a_background_shows_where_it_is_brighter_than_the_digit(name, varied):
-    plain, image = varied[name.partition("-")[0]][0], varied[name][0]
+def test_a_photograph_shows_where_it_is_brighter_than_the_digit(varied):
+    plain, image = varied["rot"][0], varied["rot-bgimg"][0]
     assert (image >= plain).all()
     assert_array_equal(image[plain == 1], plain[plain == 1])
     assert (image[plain == 0] > 0).mean() > 0.9
@@ -132,8 +132,10 @@ def test_a_background_shows_where_it_is_brighter_than_the_digit(name, varied):
     assert (image[faint] > plain[faint]).mean() > 0.5  # no dark outline
 
 
-def test_a_random_background_is_uniform_noise(varied):
-    plain, noisy = varied["trans"][0], varied["trans-bgrand"][0]
+@pytest.mark.parametrize("kind", ["scale", "trans"])
+def test_a_random_background_is_uniform_noise_in_pixels_that_are_black(kind, varied):
+    plain, noisy = varied[kind][0], varied[f"{kind}-bgrand"][0]
+    assert_array_equal(noisy[plain > 0], plain[plain > 0])
     noise = noisy[plain == 0]
     assert stats.kstest(noise[:20_000], "uniform").pvalue > 0.01
     assert_allclose(noise.mean(), 0.5, atol=0.01)

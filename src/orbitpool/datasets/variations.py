@@ -27,11 +27,11 @@ def make_variation(
 ) -> tuple[Floats, dict[str, NDArray[Any]]]:
     """Varied digits (N, w, w) in [0, 1], and the parameters drawn for them (footnote 6).
 
-    The parameters are `angle` (N,), radians anticlockwise, uniform in [0, 2 pi); or `factor` (N,), uniform in 0.3-1
-    about the centre, antialiased; or `shift` (N, 2), rows down and columns right, uniform among all that truncate no
-    pixel of the digit. Behind the digit *-bgrand* puts uniform noise in [0, 1] and *-bgimg* a random patch of a
-    photograph, none with little texture; it shows where it is brighter than the digit, so that no dark outline, left by
-    interpolation, gives the digit away.
+    The parameters are `angle` (N,), radians anticlockwise, uniform in [0, 2 pi); or `factor` (N,), about the centre,
+    antialiased, uniform in 0.3-1 of the largest that truncates no pixel of the digit; or `shift` (N, 2), rows down and
+    columns right, uniform among all that truncate none. *-bgrand* puts uniform noise in [0, 1] into the background, the
+    pixels where the digit is black. *-bgimg* puts a random patch of a photograph, none with little texture, behind the
+    digit, as Larochelle et al. do: it shows where it is brighter. docs/lab.md has the evidence for these readings.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def make_variation(
         image = move_digits(kind, digits[part], parameters[part])
         if ground:
             behind = _patches(image.shape, rng, backgrounds or ()) if ground == "bgimg" else _noise(image.shape, rng)
-            np.maximum(image, behind, out=image)
+            image = _put(image, behind, ground)
         images[part] = image
     return images, {word: parameters}
 
@@ -98,7 +98,16 @@ def _draw_angles(digits: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]
 
 
 def _draw_factors(digits: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
-    return rng.uniform(*_SCALES, len(digits))
+    factors: NDArray[Any] = rng.uniform(*_SCALES, len(digits)) * largest_factors(digits)
+    return factors
+
+
+def largest_factors(digits: NDArray[Any]) -> NDArray[Any]:
+    """How much each digit can be enlarged about the centre before interpolation pushes light over the edge, (N,)."""
+    used = [np.any(digits, axis) for axis in (1, 2)]
+    half, free = (digits.shape[1] + 1) / 2, np.min([margin for lines in used for margin in _margins(lines)], axis=0)
+    largest: NDArray[Any] = half / (half - free)
+    return largest
 
 
 def _draw_shifts(digits: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
@@ -123,18 +132,18 @@ def _turn(digits: Tensor, angles: Tensor) -> Tensor:
 
 
 def _resize(digits: Tensor, factors: Tensor) -> Tensor:
-    """Digits shrunk about the centre along both axes, black outside."""
-    along = _shrinking(digits.shape[1], factors.float())
+    """Digits scaled about the centre along both axes, black outside."""
+    along = _scaling(digits.shape[1], factors.float())
     return along @ digits @ along.mT
 
 
-def _shrinking(size: int, factors: Tensor) -> Tensor:
-    """The weights of old pixels in new ones along an axis, (N, size, size): triangles widened by the scale.
+def _scaling(size: int, factors: Tensor) -> Tensor:
+    """The weights of old pixels in new ones along an axis, (N, size, size): triangles, wider the more is shrunk.
 
     All weights of a new pixel sum to one, those of the black pixels outside included.
     """
-    narrow, pixels, middle = factors[:, None, None], torch.arange(size), (size - 1) / 2
-    centres = (pixels - middle)[:, None] / narrow + middle
+    factors, pixels, middle = factors[:, None, None], torch.arange(size), (size - 1) / 2
+    centres, narrow = (pixels - middle)[:, None] / factors + middle, factors.clamp(max=1)
     reach = ceil(1 / _SCALES[0])
     total = _triangle(torch.arange(-reach, reach + 2) - centres.frac(), narrow).sum(2, keepdim=True)
     return _triangle(pixels - centres, narrow).div_(total)
@@ -158,6 +167,11 @@ _MOVES: dict[str, tuple[str, Callable[..., NDArray[Any]], Callable[[Tensor, Tens
     "scale": ("factor", _draw_factors, _resize),
     "trans": ("shift", _draw_shifts, _shift),
 }
+
+
+def _put(image: Floats, behind: Floats, ground: str) -> Floats:
+    """Digits with something behind them: a photograph where it is brighter, noise where they are black."""
+    return np.maximum(image, behind) if ground == "bgimg" else np.where(image > 0, image, behind)
 
 
 def _noise(shape: tuple[int, ...], rng: np.random.Generator) -> Floats:
