@@ -1,25 +1,19 @@
 """Try settings and keep what each scored on training data alone: `PYTHONPATH=src python -m lab table2 --data-dir data`.
 
-A line of results/lab/TABLE.csv is one try: the row it varies, what is different, and the accuracy in cross-validation
-of the classifier on the training images. Tries that are there already are not run again.
+A line of results/lab/TABLE.csv is one try: the row of the paper's table, what is different from `lab.tries.BASE`, and
+the accuracy of the classifier in cross-validation on the training images. Tries that are there are not run again.
 """
 
 import argparse
 import csv
 import json
-from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
-from typing import Any
 
 import torch
 
+from lab.judging import COLUMNS, tried
 from lab.tries import TRIES
-from orbitpool.experiments import images
-from orbitpool.experiments.making import fit
-from orbitpool.experiments.recipes import Recipe, select
-
-COLUMNS = ("row", "different", "seed", "accuracy", "C", "seconds", "device")
 
 
 def main() -> None:
@@ -41,31 +35,10 @@ def main() -> None:
             words = json.dumps(different, sort_keys=True)
             if (row, words) in done or perf_counter() - start > given.seconds:
                 continue
-            line = (row, words, *tried(varied(select(given.table, [row])[0], different), given.data_dir, given.device))
+            line = (row, words, *tried(given.table, row, different, given.data_dir, given.device))
             out.writerow(line)
             file.flush()
             print(*line, sep="  ", flush=True)
-
-
-def varied(recipe: Recipe, different: dict[str, Any]) -> Recipe:
-    """A recipe with other transformations, arguments of ConvFeatures or parameters of the learner."""
-    conv = {**(recipe.conv or {}), **different.get("conv", {})}
-    parameters = {**recipe.parameters, **different.get("parameters", {})}
-    poses = different.get("transforms", recipe.transforms)
-    return replace(recipe, conv=conv, parameters=parameters, transforms=poses)
-
-
-def tried(recipe: Recipe, data_dir: Path | None, device: str, seed: int = 0) -> tuple[int, str, str, str, str]:
-    """The seed, the accuracy in percent, its C, the seconds it took, and the device."""
-    start, place = perf_counter(), torch.device(device)
-    data = images.load_data(recipe, seed, False, data_dir)
-    features = fit(images.make_features(recipe, seed, device), data.X_train)
-    encoded = images.encode(features, data.X_train, place)
-    kind, options = images.classifier_of(recipe)
-    judge = kind(random_state=seed, **options).fit(encoded, torch.from_numpy(data.y_train))
-    score = 100 * judge.cv_results_["mean_test_score"].max()
-    name = torch.cuda.get_device_name(place) if place.type == "cuda" else "cpu"
-    return seed, f"{score:.2f}", f"{judge.C_:g}", f"{perf_counter() - start:.1f}", name
 
 
 if __name__ == "__main__":

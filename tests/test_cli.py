@@ -32,11 +32,12 @@ def test_rows_are_run_listed_and_reported(tiny, tmp_path):
     rows = ("--rows", "rot", "--quick", "--device", "cpu", "--data-dir", str(tiny), "--results", str(results))
     run = CliRunner().invoke(app, ["reproduce", "table1", *rows])
     assert run.exit_code == 0
-    assert run.stdout.count("(1 value, stand-in data)") == 2
-    assert re.search(r"\[2/2, \d+ s left\] table1: rot TIRBM, seed 0: learn", run.stderr)
+    assert run.stdout.count("(1 value, stand-in data)") == 3
+    assert re.search(r"\[2/3, \d+ s left\] table1: rot TIRBM, seed 0: learn", run.stderr)
     listed = command("list", "--results", str(results)).stdout
-    assert "rot TIRBM                  paper   4.2   not run yet\n" in listed
-    assert listed.count("quick         ") == 2
+    assert "rot TIRBM                  paper 4.2         not run yet\n" in listed
+    assert "rot TIRBM 32 turns         not in the paper  not run yet\n" in listed
+    assert listed.count("quick    ") == 3
     assert command("report", str(results), "--out", str(out)).stdout == f"{out / 'index.html'}\n"
     ours = json.loads((results / "table1-rot-tirbm-quick.json").read_text())["mean"]
     for page in ("index.html", "index.md"):

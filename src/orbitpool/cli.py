@@ -66,7 +66,7 @@ def demo(
 def list_rows(results: Results = Path("results")) -> None:
     """Every table, row and figure: what the paper has, and ours if there is one."""
     from orbitpool.experiments.recipes import FIGURES, TABLES
-    from orbitpool.experiments.results import is_current, load, path_of, summary
+    from orbitpool.experiments.results import beside, is_current, load, path_of, summary
 
     for table, recipes in TABLES.items():
         print(f"{table} ({recipes[0].metric}, %)")
@@ -74,9 +74,9 @@ def list_rows(results: Results = Path("results")) -> None:
             ours = load(path_of(recipe, results, False)) if recipe.dataset else None
             state = summary(ours) if ours else "not run yet" if recipe.dataset else "a result of others"
             older = "" if ours is None or is_current(ours, recipe) else ", by an older recipe"
-            print(f"  {recipe.row:<26} paper {recipe.paper:5.1f}   {state}{older}")
+            print(f"  {recipe.row:<26} {beside(recipe.paper):<16}  {state}{older}")
             if recipe.dataset and (quick := load(path_of(recipe, results, True))):
-                print(f"  {'':<26} quick         {summary(quick)}")
+                print(f"  {'':<26} {'quick':<16}  {summary(quick)}")
     for figure in FIGURES:
         print(f"{figure:<10}  {'drawn' if load(results / f'{figure}.json') else 'not drawn yet'}")
 
@@ -96,7 +96,7 @@ def reproduce(
     """Run rows of a table, or draw a figure; runs that are in the results already are not run again."""
     from orbitpool.experiments import figures, runner
     from orbitpool.experiments.recipes import select
-    from orbitpool.experiments.results import leads, summary
+    from orbitpool.experiments.results import beside, leads, summary
     from orbitpool.report.figures import similarities
 
     if data_dir is not None and not data_dir.is_dir():
@@ -119,7 +119,7 @@ def reproduce(
             return
         done = []
         for row in runner.reproduce(select(table, _names(rows)), results, seeds=seeds, **options):
-            result(f"{row['row']:<26} {row['metric']} {summary(row)}, paper {row['paper']}", **row)
+            result(f"{row['row']:<26} {row['metric']} {summary(row)}, {beside(row['paper'])}", **row)
             done.append(row)
         for sentence in leads(done):
             result(sentence, words=sentence)

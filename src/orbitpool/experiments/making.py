@@ -21,8 +21,8 @@ IRRELEVANT = {"device", "random_state", "verbose", "checkpoint", "checkpoint_eve
 def build_transforms(spec: Spec) -> TransformSet:
     """The transformation set that a recipe names."""
     name, arguments = spec
-    if name == "union":
-        return transforms.union(*(build_transforms(each) for each in arguments["sets"]))
+    if name in ("union", "compose"):
+        return getattr(transforms, name)(*(build_transforms(each) for each in arguments["sets"]))  # type: ignore[no-any-return]
     made: TransformSet = getattr(transforms, name)(**arguments)
     return made
 

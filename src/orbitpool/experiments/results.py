@@ -149,3 +149,8 @@ def summary(result: dict[str, Any]) -> str:
     """A result in a few words: mean, spread, how many values, and what the data is."""
     spread, count = "" if result["std"] is None else f" ± {result['std']:.2f}", len(result["values"])
     return f"{result['mean']:.2f}{spread} % ({count} value{'s' * (count > 1)}, {result['data']} data)"
+
+
+def beside(paper: float | None) -> str:
+    """What the paper has for a row, in words."""
+    return "not in the paper" if paper is None else f"paper {paper:g}"
