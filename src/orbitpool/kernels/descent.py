@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from orbitpool.kernels.products import correlate, fused
+from orbitpool.kernels.products import Moved, correlate, fused
 
-Statistics = list[tuple[Tensor, Tensor, float]]  # h, u and alpha of `correlate`, to be added up
+Statistics = list[tuple[Tensor, Moved, float]]  # h, u and alpha of `correlate`, to be added up
 
 
 def descend_(

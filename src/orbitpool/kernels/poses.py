@@ -10,15 +10,16 @@ from torch import Tensor
 from torch.nn.functional import embedding_bag, pad
 
 from orbitpool import orbit
-from orbitpool.kernels.products import ALIGNED, fused, generate, respond
+from orbitpool.kernels.products import ALIGNED, Moved, fused, generate, respond
+from orbitpool.kernels.turning import turned
 from orbitpool.transforms import TransformSet
 
 ROWS = 64  # inputs whose windows in some poses stay in cache
 DENSE = 1 / 80  # share of hidden units on, above which a product is faster than adding rows up
 
 
-def move(v: Tensor, transforms: TransformSet, W: Tensor) -> Tensor:
-    """Inputs in every pose, (N, S, D2), in the float type of the filters.
+def move(v: Tensor, transforms: TransformSet, W: Tensor) -> Moved:
+    """Inputs in every pose, (N, S, D2), in the float type of the filters, or what stands for them in products.
 
     Short numbers on a GPU get a few zeros more, inputs as well as pixels, so that every product with them is fast.
     """
@@ -26,18 +27,20 @@ def move(v: Tensor, transforms: TransformSet, W: Tensor) -> Tensor:
         from orbitpool.kernels import moving
 
         return moving.apply(v, transforms, W.dtype, ALIGNED if W.itemsize == 2 else 1)
-    return v.to(W.dtype)[:, None] if transforms.leaves_alone else transforms.apply(v.to(W.dtype))
+    if transforms.leaves_alone:
+        return v.to(W.dtype)[:, None]
+    return turned(v, transforms) if W.dtype == v.dtype else transforms.apply(v.to(W.dtype))
 
 
 def infer(
-    u: Tensor, W: Tensor, b: Tensor, n: int, generator: torch.Generator, pooled: bool = False
+    u: Moved, W: Tensor, b: Tensor, n: int, generator: torch.Generator, pooled: bool = False
 ) -> tuple[Tensor, Tensor | None, Tensor]:
     """Probability of each pose, (N, K, S), of moved inputs; of any pose, (N, K), if asked for; poses drawn. Eq. 7.
 
     Drawn are hidden units (N, K, S), or the input, the filter and the pose of those that are on, (3, M), whichever is
     faster to go on with. Only the first n of the N inputs count; nothing is on in the others.
     """
-    if fused(u):
+    if fused(W):
         from orbitpool.kernels import fused as kernels
 
         return kernels.infer_(respond(u, W), b, n, generator)
@@ -58,9 +61,9 @@ def draw(p: Tensor, z: Tensor, generator: torch.Generator) -> Tensor:
     return torch.stack([n, k, poses.sum(1)])
 
 
-def expect(u: Tensor, W: Tensor, b: Tensor, n: int) -> tuple[Tensor, Tensor]:
+def expect(u: Moved, W: Tensor, b: Tensor, n: int) -> tuple[Tensor, Tensor]:
     """Probability of each pose, (N, K, S), as `infer` has it, and its mean over the n inputs that count, (K, S)."""
-    if fused(u):
+    if fused(W):
         from orbitpool.kernels import fused as kernels
 
         return kernels.expect_(respond(u, W), b, n)
@@ -112,7 +115,7 @@ def _back(u: Tensor, transforms: TransformSet) -> Tensor:
     return u[:, 0] if transforms.leaves_alone else transforms.adjoint(u)
 
 
-def _posterior(u: Tensor, W: Tensor, b: Tensor) -> Tensor:
+def _posterior(u: Moved, W: Tensor, b: Tensor) -> Tensor:
     return orbit.posterior(respond(u, W, b).to(b.dtype), overwrite=True)
 
 

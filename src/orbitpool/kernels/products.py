@@ -13,6 +13,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from orbitpool.kernels.turning import Turned
+
+Moved = Tensor | Turned  # (N, S, D2), or what stands for it
 ALIGNED = 8  # short numbers to which a GPU's fast products want rows of them to be rounded up
 TRITON = find_spec("triton") is not None
 
@@ -22,8 +25,10 @@ def fused(x: Tensor) -> bool:
     return x.is_cuda and x.dtype != torch.float64 and TRITON
 
 
-def respond(u: Tensor, W: Tensor, bias: Tensor | None = None) -> Tensor:
+def respond(u: Moved, W: Tensor, bias: Tensor | None = None) -> Tensor:
     """Logits w_j' T_s v + b_js, (N, K, S)."""
+    if isinstance(u, Turned):
+        return u.respond(W, bias)
     n, S, _ = u.shape
     if S == 1 and u.stride(2) == 1:
         a = u[:, 0] @ W.T if bias is None else torch.addmm(bias[:, 0], u[:, 0], W.T)
@@ -35,14 +40,17 @@ def respond(u: Tensor, W: Tensor, bias: Tensor | None = None) -> Tensor:
 
 
 def correlate(
-    h: Tensor, u: Tensor, alpha: float, dtype: torch.dtype, out: Tensor | None = None, beta: float = 1.0
+    h: Tensor, u: Moved, alpha: float, dtype: torch.dtype, out: Tensor | None = None, beta: float = 1.0
 ) -> Tensor:
     """Alpha sum_ns h_njs T_s v_n, (K, D2), or in place of `out` that and beta `out`.
 
     The result may have more digits than the factors.
     """
-    left, right = _flat_hidden(h).to(u.dtype), flat_moved(u).T
     beta = 0.0 if out is None else beta
+    if isinstance(u, Turned):
+        sums = u.correlate(_flat_hidden(h))
+        return sums.mul_(alpha) if out is None else out.mul_(beta).add_(sums, alpha=alpha)
+    left, right = _flat_hidden(h).to(u.dtype), flat_moved(u).T
     out = left.new_empty(len(left), right.shape[1], dtype=dtype) if out is None else out
     if dtype == u.dtype:
         return out.addmm_(left, right, alpha=alpha, beta=beta)
