@@ -63,7 +63,7 @@ def posterior(logits: Tensor, overwrite: bool = False) -> Tensor:
     if logits.shape[-1] == 1:
         return logits.sigmoid_() if overwrite else logits.sigmoid()
     a = logits.permute(2, 1, 0)
-    if overwrite and a.device.type == "cpu" and a.numel() and a.amax() < SAFE:  # asking would make a GPU wait
+    if overwrite and _safe(a):
         weights = a.exp_()
         return weights.div_(weights.sum(0).add_(1)).permute(2, 1, 0)
     peak = a.detach().amax(0).clamp_min_(0)
@@ -79,9 +79,12 @@ def total(logits: Tensor, overwrite: bool = False) -> Tensor:
     return ((a.sub_(peak) if overwrite else a - peak).exp_().sum(0).log() + peak).T
 
 
-def pooled(logits: Tensor) -> Tensor:
+def pooled(logits: Tensor, overwrite: bool = False) -> Tensor:
     """Probability that each filter is on in any pose, (N, K). Eq. 10."""
-    return total(logits).sigmoid()
+    if overwrite and _safe(logits):
+        on = logits.permute(2, 1, 0).exp_().sum(0)
+        return (on / (1 + on)).T
+    return total(logits, overwrite).sigmoid()
 
 
 def sample(posterior: Tensor, generator: torch.Generator) -> Tensor:
@@ -190,6 +193,11 @@ def energy(v: Tensor, h: Tensor, templates: Tensor, bias: Tensor, c: Tensor, vis
 def free_energy(v: Tensor, total: Tensor, c: Tensor, visible: Visible) -> Tensor:
     """-log sum_H exp(-E(v, H)), (N,), from the `total` of the scaled inputs' logits."""
     return visible.energy(v, c) - softplus(total, threshold=40).sum(-1)
+
+
+def _safe(logits: Tensor) -> bool:
+    """Whether exponentials can be added up as they are, if that is quickly said: a GPU would have to be waited for."""
+    return logits.device.type == "cpu" and logits.numel() > 0 and bool(logits.amax() < SAFE)
 
 
 def _check_generator(generator: torch.Generator, x: Tensor) -> None:

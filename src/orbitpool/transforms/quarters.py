@@ -37,10 +37,10 @@ class Quarters:
         """Even parts ((Q + F) C, S / 4 N), odd ones (Q C, S / 4 N), x and y (2 Q C, S / 2 N) of fields (N, D1 C)."""
         n, t, size = len(v), self.n_poses, self.orbits.shape[1]
         x = self.operators @ v.T.reshape(self.operators.shape[1], channels * n)
-        rows = (size + len(self.fixed)) * t, size * t, 4 * size * t
+        rows = [(size + len(self.fixed)) * t, size * t, 4 * size * t]
         even, odd, rest = (
             part.view(-1, poses, channels, n).transpose(1, 2).reshape(-1, poses * n)
-            for part, poses in zip(x.split(rows), (t, t, 2 * t), strict=True)
+            for part, poses in zip(torch.split(x, rows), (t, t, 2 * t), strict=True)
         )
         return even, odd, rest
 
