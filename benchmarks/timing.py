@@ -1,8 +1,19 @@
 """Medians of interleaved runs, so that a noisy machine is noisy for everyone alike."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from statistics import median
 from time import perf_counter
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table."""
+
+    name: str
+    value: float
+    limit: float | None = None  # what it must reach, if that was said
+    timed: bool = True  # whether it is a ratio of times, which must not grow
 
 
 def seconds(*works: Callable[[], object], repeats: int = 15) -> list[float]:
