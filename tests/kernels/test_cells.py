@@ -8,7 +8,7 @@ from orbitpool.kernels import cells
 @pytest.mark.parametrize("how", ["logsumexp", "max"])
 @pytest.mark.parametrize("two_sided", [False, True])
 @pytest.mark.parametrize("size", [1.0, 300.0])
-@pytest.mark.parametrize("responses", [1, 1000, 2**19])
+@pytest.mark.parametrize("responses", [1, 1000, 2**21])
 def test_features_are_summed_over_cells(how, two_sided, size, responses, generator, monkeypatch):
     """Also where exponentials are too large to be added up, and in pieces of any size."""
     monkeypatch.setattr(cells, "RESPONSES", responses)

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from orbitpool import orbit
 
-PATCHES = 1024  # patches that are encoded best at a time
-RESPONSES = 2**19  # responses at a time
+PATCHES = 2048  # patches that are encoded best at a time
+RESPONSES = 2**21  # responses at a time
 
 
 def encode_cells(
