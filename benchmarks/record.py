@@ -48,5 +48,5 @@ def slower(rows: Sequence[Row], before: dict[str, Any]) -> list[str]:
     return [
         f"{row.name}: {row.value:.2f}, recorded was {ratios[row.name]:.2f}"
         for row in rows
-        if row.timed and row.value > MARGIN * ratios.get(row.name, float("inf"))
+        if row.timed and not row.noisy and row.value > MARGIN * ratios.get(row.name, float("inf"))
     ]
