@@ -1,7 +1,50 @@
-"""Run every benchmark and print its ratios: `make bench`."""
+"""Run every benchmark and print its ratios beside those that were recorded: `make bench`, `make bench RECORD=1`."""
 
-from benchmarks import encoding, learning, reduction
+import argparse
+import sys
+from dataclasses import replace
 
-for benchmark in (reduction, learning, encoding):
-    for name, ratio in benchmark.run():
-        print(f"{name:<76} {ratio:6.2f}", flush=True)
+from benchmarks import dictionaries, encoding, growth, learning, record, reduction
+from benchmarks.timing import Others, Row
+
+NOISE = 0.15  # of a core that others may take, before figures are too noisy to be held to the record
+PARTS = {part.__name__.rpartition(".")[2]: part for part in (learning, encoding, dictionaries, reduction, growth)}
+
+
+def main() -> int:
+    """0, or 1 if a ratio is worse than recorded by more than the margin."""
+    parser = argparse.ArgumentParser(description="Ratios of our times to others' on the same work; smaller is better.")
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="all if none is named")
+    parser.add_argument("--record", action="store_true", help=f"keep the ratios in {record.RECORDED.name}")
+    given = parser.parse_args()
+    before, rows, others = record.recorded(), [], Others()
+    print(", ".join(f"{key} {value}" for key, value in record.machine().items()))
+    if not learning.SHORT:
+        print("this processor has no bfloat16 products, so those are left out")
+    print(f"\n{'':<96} {'ratio':>6} {'must':>6} {'recorded':>9}")
+    for part in given.parts or PARTS:
+        for row in PARTS[part].run():
+            rows.append(replace(row, noisy=others.look() > NOISE))
+            print(_line(rows[-1], before["ratios"].get(row.name)), flush=True)
+    record.save(rows, record.LAST)
+    if any(row.noisy for row in rows):
+        print("~ other programs were at work, so this says little and is not held to the record")
+    if given.record:
+        record.save(rows, record.RECORDED)
+        return 0
+    worse = record.slower(rows, before)
+    for line in worse:
+        print(f"slower than {record.MARGIN} times what was recorded: {line}", file=sys.stderr)
+    if worse:
+        print("run it again on a quiet machine; `make bench RECORD=1` records anew", file=sys.stderr)
+    return int(bool(worse))
+
+
+def _line(row: Row, recorded: float | None) -> str:
+    limit = "" if row.limit is None else f"{row.limit:.2f}"
+    mark = "~" if row.noisy else " "
+    return f"{row.name:<96}{mark}{row.value:6.2f} {limit:>6} {'' if recorded is None else f'{recorded:.2f}':>9}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

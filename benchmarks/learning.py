@@ -1,44 +1,75 @@
-"""Learning, against scikit-learn's RBM and against the matrix products that an update cannot do without."""
+"""Learning, against other RBMs, a plain version, and the matrix products that an update cannot do without."""
 
-from collections.abc import Iterator
+import logging
+from collections.abc import Callable, Iterator
 from math import pi
+from typing import Any, Literal
 
 import numpy as np
 import torch
 from sklearn.neural_network import BernoulliRBM
+from torch.utils.data import TensorDataset
 
-from benchmarks.timing import seconds
+from benchmarks.plain import PlainTIRBM
+from benchmarks.timing import Row, seconds
 from orbitpool import TIRBM
 from orbitpool import transforms as T
+from orbitpool.learners.training import Updates
+
+SHORT = any(torch.cpu.get_capabilities().get(name) for name in ("avx512_bf16", "amx_bf16"))
+PRECISIONS: tuple[Literal["auto", "bfloat16"], ...] = ("auto", "bfloat16") if SHORT else ("auto",)
 
 
-def run() -> Iterator[tuple[str, float]]:
-    """Ratios of an epoch to scikit-learn's, and of an update to its products."""
-    yield from _epoch()
-    yield from _update()
+def run() -> Iterator[Row]:
+    """Ratios of an epoch to those of others, and of an update to a plain one and to its products."""
+    for precision in PRECISIONS:
+        short = precision == "bfloat16"
+        yield from _epoch(precision, ", bfloat16 products" if short else "", 0.4 if short else 0.7)
+        turns, tilts = T.rotations(28, 16, pi / 8), T.rotations(28, 16, pi / 32)
+        yield from _update(precision, turns, "16 turns", *((0.25, 1.4) if short else (0.55, 1.1)))
+        yield from _update(precision, tilts, "16 tilts of 6 degrees", None, None)
 
 
-def _epoch() -> Iterator[tuple[str, float]]:
+def _epoch(precision: Any, note: str, limit: float) -> Iterator[Row]:
     X = (np.random.default_rng(0).random((10_000, 784)) < 0.2).astype(np.float32)
-    theirs = BernoulliRBM(1000, batch_size=100, n_iter=1, random_state=0)
-    ours = TIRBM(1000, batch_size=100, n_iter=1, random_state=0)
-    sklearn_time, own_time = seconds(lambda: theirs.fit(X), lambda: ours.fit(X), repeats=5)
-    yield "RBM epoch, 10000x784 K=1000 batch 100, over BernoulliRBM float32", own_time / sklearn_time
+    sklearns = BernoulliRBM(1000, batch_size=100, n_iter=1, random_state=0)
+    ours = TIRBM(1000, batch_size=100, n_iter=1, random_state=0, precision=precision)
+    works: list[Callable[[], object]] = [lambda: ours.fit(X), lambda: sklearns.fit(X)]
+    learnergys = _learnergy(X)
+    own, first, *others = seconds(*works, *([learnergys] if learnergys else []), repeats=5)
+    yield Row(f"RBM epoch, 10000x784 K=1000 batch 100{note}: over scikit-learn's BernoulliRBM", own / first, limit)
+    for other in others:
+        yield Row(f"the same: over learnergy's RBM{note}", own / other)
 
 
-def _update() -> Iterator[tuple[str, float]]:
-    K, S, N, D = 1000, 16, 200, 784
-    model = TIRBM(K, T.rotations(28, S, pi / 8), batch_size=N, random_state=0)
+def _learnergy(X: Any) -> Callable[[], object] | None:
+    """An epoch of learnergy's RBM, if it is installed."""
+    try:
+        from learnergy.models.bernoulli import RBM
+    except ImportError:
+        print("learnergy is not installed, so it is left out: pip install -c constraints.txt '.[bench]'", flush=True)
+        return None
+    logging.disable(logging.INFO)  # it would write a file
+    model = RBM(n_visible=784, n_hidden=1000, steps=1, learning_rate=0.05, momentum=0.9, decay=1e-4, use_gpu=False)
+    data = TensorDataset(torch.from_numpy(X), torch.zeros(len(X)))
+    return lambda: model.fit(data, batch_size=100, epochs=1)
+
+
+def _update(
+    precision: Any, poses: T.TransformSet, name: str, plainly: float | None, alone: float | None
+) -> Iterator[Row]:
+    K, S, N, D = 1000, len(poses), 200, 784
+    model = TIRBM(K, poses, batch_size=N, random_state=0, precision=precision)
     v = (torch.rand(N, D) < 0.2).float()
-    state = model._start(model._source(v, reset=True), 0)
+    updates = Updates(model, model._start(model._source(v, reset=True), 0))
+    plain = PlainTIRBM(K, poses.to_dense().float())
     W, u, h = torch.randn(K, D), torch.randn(D, S * N), torch.rand(K, S * N)
 
     def products() -> None:
         for _ in range(2):
             W @ u  # up, and up from the reconstruction
             h @ u.T  # statistics of both
-        W.T @ h  # down
 
-    alone, whole = seconds(products, lambda: model._update(state, v), repeats=9)
-    yield "TIRBM update, 784 K=1000 S=16 batch 200, over its 5 dense products", whole / alone
-    yield "the same over 4 products, since sampled units are sparse on the way down", whole / alone * 5 / 4
+    own, theirs, bare = seconds(lambda: updates(v), lambda: plain.update(v), products, repeats=9)
+    yield Row(f"TIRBM update, 784 K=1000 batch 200, {name}: over the plain version", own / theirs, plainly)
+    yield Row(f"the same, {name}: over four dense products, two up and two of statistics", own / bare, alone)

@@ -38,6 +38,7 @@ NOT_RUN = {
     "make demo": "make wheel runs the demo",
     "make test": "this is a part of it",
     "make docs": ".ci/run does",
+    "make bench": "takes minutes, and a quiet machine",
     "orbitpool reproduce table1 --quick": "needs MNIST and minutes",
     "orbitpool reproduce table1 --rows rot --seeds 5": "needs MNIST and an hour",
     "orbitpool reproduce invariance": "needs MNIST and minutes; experiments/test_invariance.py runs it in small",

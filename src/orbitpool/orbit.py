@@ -17,6 +17,8 @@ from torch.nn.functional import softplus
 
 from orbitpool.transforms import TransformSet
 
+SAFE = 80.0  # the exponentials of thousands of logits below it can be added up in float32
+
 __all__ = [
     "Binary",
     "Gaussian",
@@ -61,6 +63,9 @@ def posterior(logits: Tensor, overwrite: bool = False) -> Tensor:
     if logits.shape[-1] == 1:
         return logits.sigmoid_() if overwrite else logits.sigmoid()
     a = logits.permute(2, 1, 0)
+    if overwrite and _safe(a):
+        weights = a.exp_()
+        return weights.div_(weights.sum(0).add_(1)).permute(2, 1, 0)
     peak = a.detach().amax(0).clamp_min_(0)
     weights = (a.sub_(peak) if overwrite else a - peak).exp_()
     sums = weights.sum(0) + peak.neg_().exp_()
@@ -74,9 +79,12 @@ def total(logits: Tensor, overwrite: bool = False) -> Tensor:
     return ((a.sub_(peak) if overwrite else a - peak).exp_().sum(0).log() + peak).T
 
 
-def pooled(logits: Tensor) -> Tensor:
+def pooled(logits: Tensor, overwrite: bool = False) -> Tensor:
     """Probability that each filter is on in any pose, (N, K). Eq. 10."""
-    return total(logits).sigmoid()
+    if overwrite and _safe(logits):
+        on = logits.permute(2, 1, 0).exp_().sum(0)
+        return (on / (1 + on)).T
+    return total(logits, overwrite).sigmoid()
 
 
 def sample(posterior: Tensor, generator: torch.Generator) -> Tensor:
@@ -84,7 +92,7 @@ def sample(posterior: Tensor, generator: torch.Generator) -> Tensor:
     _check_generator(generator, posterior)
     p = posterior.permute(2, 1, 0)
     dtype = torch.promote_types(p.dtype, torch.float32)  # half precision has too few numbers near zero to draw from
-    u = torch.rand(p.shape[1:], generator=generator, dtype=dtype, device=p.device)
+    u = torch.empty_like(p[0], dtype=dtype).uniform_(generator=generator)
     pose = torch.zeros_like(u, dtype=torch.uint8 if len(p) < 256 else torch.int16)
     for p_s in p:  # walk down the cumulative distribution: u falls below zero in the pose that is drawn
         u -= p_s
@@ -185,6 +193,11 @@ def energy(v: Tensor, h: Tensor, templates: Tensor, bias: Tensor, c: Tensor, vis
 def free_energy(v: Tensor, total: Tensor, c: Tensor, visible: Visible) -> Tensor:
     """-log sum_H exp(-E(v, H)), (N,), from the `total` of the scaled inputs' logits."""
     return visible.energy(v, c) - softplus(total, threshold=40).sum(-1)
+
+
+def _safe(logits: Tensor) -> bool:
+    """Whether exponentials can be added up as they are, if that is quickly said: a GPU would have to be waited for."""
+    return logits.device.type == "cpu" and logits.numel() > 0 and bool(logits.amax() < SAFE)
 
 
 def _check_generator(generator: torch.Generator, x: Tensor) -> None:

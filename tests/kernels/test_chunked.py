@@ -14,6 +14,7 @@ from orbitpool.kernels import reduce_orbit, reduce_templates
 from orbitpool.kernels.chunked import plan
 
 SETS = [T.identity(5), T.translations(7, 5), T.rotations(5, 7, 0.3), T.scalings(8, 4, 1), T.time_shifts(11, 9)]
+SETS += [T.rotations(5, 8, pi / 4), T.rotations(4, 4, -pi / 2, field=6)]  # quarter turns of each other
 
 
 def by_definition(v, W, transforms, bias, how, two_sided):
@@ -55,6 +56,7 @@ def test_the_cheaper_side_is_moved():
     square, cropped = T.rotations(28, 16, pi / 8), T.translations(8, 6, 2)
     assert plan(100, 1000, 1, square, 4, 2**26).move == "inputs"  # fewer inputs than filters
     assert plan(20_000, 1000, 1, square, 4, 2**26).move == "filters"
+    assert plan(20_000, 1000, 1, square, 4, 2**26, share=3 / 8).move == "inputs"
     assert plan(20_000, 1000, 3, cropped, 4, 2**26).move == "inputs"  # a smaller window makes the product smaller
 
 

@@ -27,7 +27,7 @@ from orbitpool.images.patches import (
     random_patches,
 )
 from orbitpool.images.whitening import CONTRAST, FLOOR, normalize_contrast, whitening
-from orbitpool.kernels import choose_device
+from orbitpool.kernels import cells, choose_device
 from orbitpool.kernels.products import fused
 from orbitpool.learners import Learner
 from orbitpool.learners.around import AroundLearner
@@ -180,23 +180,28 @@ class ConvFeatures(AroundLearner):
     def _encoder(self, device: torch.device, dtype: torch.dtype) -> tuple[CellSums, int]:
         """What turns images and the cells of their patches into sums of features, and how many patches at a time."""
         mean, P = (torch.from_numpy(a).to(device, dtype) for a in (self.mean_, self.whitening_))
-        encoder, cells = self.learner_.encoder(device, dtype), self.grid**2
-        if isinstance(encoder, Encoder) and self.precision == "auto" and fused(mean):
-            from orbitpool.kernels.dense import encode_cells, normalized_patches
+        encoder, n_cells = self.learner_.encoder(device, dtype), self.grid**2
 
-            t, how, sides = encoder.templates(P), encoder.how, encoder.two_sided
+        def patches(images: Tensor) -> Tensor:
+            x = dense_patches(images, self._patch, self.stride).reshape(-1, len(mean))
+            return (self._normalize(x) - mean).view(len(images), -1, len(mean))
 
-            def fast_sums(images: Tensor, cell: Tensor) -> Tensor:
-                x = normalized_patches(images, self._patch, self.stride, self.contrast, mean)
-                return encode_cells(x, t, encoder.bias, cell, cells, how, encoder.alpha, sides)
+        rounded = self.precision == "auto" and fused(mean)
+        if isinstance(encoder, Encoder) and (rounded or device.type == "cpu"):
+            encode, look, budget = cells.encode_cells, patches, cells.PATCHES
+            if rounded:
+                from orbitpool.kernels import dense
 
-            return fast_sums, 16 * BUDGET // (2 * len(mean))
+                where: Any = self._patch, self.stride, self.contrast, mean
+                encode, look = dense.encode_cells, lambda images: dense.normalized_patches(images, *where)
+                budget = 16 * BUDGET // (2 * len(mean))
+            t, how = encoder.templates(P), (encoder.how, encoder.alpha, encoder.two_sided)
+            return lambda images, cell: encode(look(images), t, encoder.bias, cell, n_cells, *how), budget
         folded, width = encoder.folded(P), int(self.learner_._n_features_out)
 
         def sums(images: Tensor, cell: Tensor) -> Tensor:
-            patches = dense_patches(images, self._patch, self.stride).reshape(-1, len(mean))
-            z: Tensor = folded(self._normalize(patches) - mean).view(len(images), len(cell), -1)
-            return (torch.arange(cells)[:, None] == cell).to(device, dtype) @ z
+            z: Tensor = folded(patches(images).flatten(0, 1)).view(len(images), len(cell), -1)
+            return (torch.arange(n_cells)[:, None] == cell).to(device, dtype) @ z
 
         return sums, BUDGET // (4 * max(len(mean), width))
 

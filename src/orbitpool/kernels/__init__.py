@@ -4,13 +4,14 @@ A kernel for one kind of device goes beside `chunked` and is chosen here.
 """
 
 from orbitpool.kernels.chunked import reduce_orbit, reduce_templates
-from orbitpool.kernels.descent import descend_
+from orbitpool.kernels.descent import Statistics, descend_
 from orbitpool.kernels.devices import choose_device
 from orbitpool.kernels.poses import compare, expect, generate_drawn, infer, move, tilt_
 from orbitpool.kernels.products import correlate, generate, respond, shortened
 from orbitpool.kernels.traced import pool_templates
 
 __all__ = [
+    "Statistics",
     "choose_device",
     "compare",
     "correlate",

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from orbitpool import orbit
 from orbitpool.kernels.products import flat_moved, respond
+from orbitpool.kernels.turning import apart, turned
 from orbitpool.transforms import TransformSet
 from orbitpool.transforms.set import channels_of
 
@@ -34,11 +35,16 @@ class Plan:
     filters: int  # filters at a time
 
 
-def plan(n: int, k: int, channels: int, transforms: TransformSet, itemsize: int, budget: int) -> Plan:
-    """Move whichever costs fewer multiplications, in chunks whose intermediate results take at most `budget` bytes."""
+def plan(
+    n: int, k: int, channels: int, transforms: TransformSet, itemsize: int, budget: int, share: float = 1.0
+) -> Plan:
+    """Move whichever costs fewer multiplications, in chunks whose intermediate results take at most `budget` bytes.
+
+    `share` is that of the multiplications which products with moved inputs can do with.
+    """
     S, d1, d2 = len(transforms), prod(transforms.field_shape) * channels, prod(transforms.window_shape) * channels
     moving = transforms.nnz * channels
-    by_inputs = n * moving + n * k * S * d2
+    by_inputs = n * moving + n * k * S * d2 * share
     by_filters = k * moving + n * k * S * d1
     numbers = budget // itemsize
     # A quarter for what is moved, because the last one lives until the next is there; an eighth for the logits, because
@@ -82,7 +88,8 @@ def reduce_orbit(
     tensor (N, K), or (N, 2 K) with the negative side last
     """
     channels = _check(v, W, transforms, {"bias": bias, "scale": scale})
-    steps = plan(len(v), len(W), channels, transforms, v.element_size(), budget)
+    share = 1.0 if apart(v, transforms) is None else 3 / 8
+    steps = plan(len(v), len(W), channels, transforms, v.element_size(), budget, share)
     return _reduce(_products(v, W, transforms, steps), v, len(W), bias, how, two_sided, scale)
 
 
@@ -142,7 +149,7 @@ def _products(v: Tensor, W: Tensor, transforms: TransformSet, steps: Plan) -> Ch
     all_rows, all_filters = _slices(len(v), steps.rows), _slices(len(W), steps.filters)
     if steps.move == "inputs":
         for rows in all_rows:
-            moved = transforms.apply(v[rows])
+            moved = turned(v[rows], transforms)
             for filters in all_filters:
                 yield rows, filters, respond(moved, W[filters])
     else:

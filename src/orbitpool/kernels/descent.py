@@ -4,17 +4,36 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from orbitpool.kernels.products import fused
+from orbitpool.kernels.products import Moved, correlate, fused
+
+Statistics = list[tuple[Tensor, Moved, float]]  # h, u and alpha of `correlate`, to be added up
 
 
-def descend_(t: Tensor, velocity: Tensor, gradient: Tensor, rate: float, momentum: float, decay: float = 0.0) -> None:
+def descend_(
+    t: Tensor, velocity: Tensor, gradient: Tensor | Statistics, rate: float, momentum: float, decay: float = 0.0
+) -> None:
     """Velocity becomes momentum velocity - rate (gradient + decay t) and is added to t, both in place."""
     if fused(t):
         from orbitpool.kernels import fused as kernels
 
-        return kernels.descend_(t, velocity, gradient, rate, momentum, decay)
-    velocity.mul_(momentum).sub_(gradient, alpha=rate)
+        return kernels.descend_(t, velocity, _summed(gradient, t), rate, momentum, decay)
+    if isinstance(gradient, Tensor):
+        velocity.mul_(momentum).sub_(gradient, alpha=rate)
+    else:
+        for h, u, alpha in gradient:  # added up in the velocity itself
+            correlate(h, u, -rate * alpha, t.dtype, velocity, momentum)
+            momentum = 1.0
     if decay:
         velocity.sub_(t, alpha=rate * decay)
     t += velocity
     return None
+
+
+def _summed(gradient: Tensor | Statistics, t: Tensor) -> Tensor:
+    if isinstance(gradient, Tensor):
+        return gradient
+    total = None
+    for h, u, alpha in gradient:
+        total = correlate(h, u, alpha, t.dtype, total)
+    assert total is not None
+    return total[:, : t.shape[1]]

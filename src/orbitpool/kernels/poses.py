@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.functional import embedding_bag
+from torch.nn.functional import embedding_bag, pad
 
 from orbitpool import orbit
-from orbitpool.kernels.products import ALIGNED, fused, generate, respond
+from orbitpool.kernels.products import ALIGNED, Moved, fused, generate, respond
+from orbitpool.kernels.turning import turned
 from orbitpool.transforms import TransformSet
 
+ROWS = 64  # inputs whose windows in some poses stay in cache
 DENSE = 1 / 80  # share of hidden units on, above which a product is faster than adding rows up
 
 
-def move(v: Tensor, transforms: TransformSet, W: Tensor) -> Tensor:
-    """Inputs in every pose, (N, S, D2), in the float type of the filters.
+def move(v: Tensor, transforms: TransformSet, W: Tensor) -> Moved:
+    """Inputs in every pose, (N, S, D2), in the float type of the filters, or what stands for them in products.
 
     Short numbers on a GPU get a few zeros more, inputs as well as pixels, so that every product with them is fast.
     """
@@ -22,29 +27,43 @@ def move(v: Tensor, transforms: TransformSet, W: Tensor) -> Tensor:
         from orbitpool.kernels import moving
 
         return moving.apply(v, transforms, W.dtype, ALIGNED if W.itemsize == 2 else 1)
-    return v.to(W.dtype)[:, None] if transforms.leaves_alone else transforms.apply(v.to(W.dtype))
+    if transforms.leaves_alone:
+        return v.to(W.dtype)[:, None]
+    return turned(v, transforms) if W.dtype == v.dtype else transforms.apply(v.to(W.dtype))
 
 
 def infer(
-    u: Tensor, W: Tensor, b: Tensor, n: int, generator: torch.Generator, pooled: bool = False
+    u: Moved, W: Tensor, b: Tensor, n: int, generator: torch.Generator, pooled: bool = False
 ) -> tuple[Tensor, Tensor | None, Tensor]:
     """Probability of each pose, (N, K, S), of moved inputs; of any pose, (N, K), if asked for; poses drawn. Eq. 7.
 
-    Drawn are indices (N, K), -1 where off, or hidden units (N, K, S), whichever is faster to go on with. Only the first
-    n of the N inputs count; nothing is on in the others.
+    Drawn are hidden units (N, K, S), or the input, the filter and the pose of those that are on, (3, M), whichever is
+    faster to go on with. Only the first n of the N inputs count; nothing is on in the others.
     """
-    if fused(u):
+    if fused(W):
         from orbitpool.kernels import fused as kernels
 
         return kernels.infer_(respond(u, W), b, n, generator)
     p = _posterior(u, W, b)
-    z = p.permute(2, 1, 0).sum(0).T if pooled else None
-    return p, z, orbit.sample(p, generator)
+    if p.is_cuda:
+        return p, _any(p) if pooled else None, orbit.hidden(orbit.sample(p, generator), p.shape[2], W.dtype)
+    z = _any(p)
+    return p, z, draw(p, z, generator)
 
 
-def expect(u: Tensor, W: Tensor, b: Tensor, n: int) -> tuple[Tensor, Tensor]:
+def draw(p: Tensor, z: Tensor, generator: torch.Generator) -> Tensor:
+    """What `orbit.sample` draws from probabilities of each pose and of any, as `infer` gives it, on a CPU."""
+    chance = torch.empty_like(z).uniform_(generator=generator)
+    if p.shape[2] == 1:
+        return chance.lt_(z)[..., None]
+    k, n = (chance < z).T.nonzero(as_tuple=True)
+    poses = p[n, k].cumsum(1)[:, :-1] <= chance[n, k, None]
+    return torch.stack([n, k, poses.sum(1)])
+
+
+def expect(u: Moved, W: Tensor, b: Tensor, n: int) -> tuple[Tensor, Tensor]:
     """Probability of each pose, (N, K, S), as `infer` has it, and its mean over the n inputs that count, (K, S)."""
-    if fused(u):
+    if fused(W):
         from orbitpool.kernels import fused as kernels
 
         return kernels.expect_(respond(u, W), b, n)
@@ -72,30 +91,37 @@ def compare(v: Tensor, other: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return gap.mean(0), gap.square().mean(), v.square().mean()
 
 
-def generate_drawn(
-    drawn: Tensor, W: Tensor, transforms: TransformSet, shape: tuple[int, int], rows: int = 64
-) -> Tensor:
+def generate_drawn(drawn: Tensor, W: Tensor, transforms: TransformSet, shape: tuple[int, int]) -> Tensor:
     """sum_j T_s' w_j over the filters that are on, each in its pose s, in the shape of the inputs they were drawn for.
 
-    Where few are on, their rows are added up instead of multiplied by zeros, some inputs at a time to stay in cache.
+    Where few are on, their rows are added up instead of multiplied by zeros.
     """
     if drawn.ndim == 3:
-        from orbitpool.kernels import moving
+        u = generate(drawn.to(W.dtype), W)
+        if fused(u):
+            from orbitpool.kernels import moving
 
-        return moving.adjoint(generate(drawn, W), transforms, shape)
-    S = len(transforms)
-    if drawn.is_cuda or (drawn >= 0).sum() > DENSE * S * drawn.numel():  # counting would make a GPU wait
-        h = torch.stack([(drawn == s).T for s in range(S)], 1).to(W.dtype)
-        return _back(generate(h.permute(2, 0, 1), W), transforms)
-    return torch.cat([_back(_windows(part, W, S), transforms) for part in torch.split(drawn.contiguous(), rows)])
+            return moving.adjoint(u, transforms, shape)
+        return _back(u, transforms)
+    N, K, S = shape[0], len(W), len(transforms)
+    n, k, s = drawn
+    if len(n) <= DENSE * N * K * S:
+        return torch.cat([_back(u, transforms) for u in _windows(n, k, s, W, S, N)])
+    h = W.new_zeros(K, S, N).index_put_((k, s, n), W.new_ones(()))
+    return _back(generate(h.permute(2, 0, 1), W), transforms)
 
 
 def _back(u: Tensor, transforms: TransformSet) -> Tensor:
     return u[:, 0] if transforms.leaves_alone else transforms.adjoint(u)
 
 
-def _posterior(u: Tensor, W: Tensor, b: Tensor) -> Tensor:
+def _posterior(u: Moved, W: Tensor, b: Tensor) -> Tensor:
     return orbit.posterior(respond(u, W, b).to(b.dtype), overwrite=True)
+
+
+def _any(p: Tensor) -> Tensor:
+    """Over poses, (N, K)."""
+    return p[..., 0] if p.shape[2] == 1 else p.permute(2, 1, 0).sum(0).T
 
 
 def _mean(p: Tensor) -> Tensor:
@@ -103,11 +129,16 @@ def _mean(p: Tensor) -> Tensor:
     return p.permute(2, 1, 0).mean(2).T
 
 
-def _windows(pose: Tensor, W: Tensor, n_poses: int) -> Tensor:
-    """The sum of the filters that are on in each pose, (N, S, D2)."""
-    n, k = (pose >= 0).nonzero(as_tuple=True)
-    bag, order = (pose[n, k] * len(pose) + n).int().sort()
-    edges = torch.arange(n_poses * len(pose) + 1, dtype=torch.int32, device=pose.device)
-    starts = torch.searchsorted(bag, edges, out_int32=True)
-    sums = embedding_bag(k.int()[order], W, starts, mode="sum", include_last_offset=True)
-    return sums.view(n_poses, len(pose), -1).permute(1, 0, 2)
+def _windows(n: Tensor, k: Tensor, s: Tensor, W: Tensor, n_poses: int, size: int) -> Iterator[Tensor]:
+    """The sum of the filters k that are on in poses s of each of so many inputs n, (rows, S, D2), some at a time."""
+    rows = -(-size // -(-size // ROWS))
+    bags = -(-size // rows) * rows * n_poses
+    bag = (n // rows * n_poses + s) * rows + n % rows
+    order = np.argsort(bag.numpy().astype(np.min_scalar_type(bags)), kind="stable")  # fast for short integers
+    starts = pad(torch.bincount(bag, minlength=bags).cumsum(0), (1, 0))
+    filters = k[torch.from_numpy(order)]
+    for first in range(0, size, rows):
+        part = starts[first * n_poses : (first + rows) * n_poses + 1]
+        some = filters[part[0] : part[-1]]
+        sums = embedding_bag(some, W, part - part[0], mode="sum", include_last_offset=True)
+        yield sums.view(n_poses, rows, -1).transpose(0, 1)[: size - first]

@@ -1,7 +1,8 @@
 """The three products of learning, all derivatives of sum_njs h_njs w_j' T_s v_n, with inputs already moved.
 
 `u` is `transforms.apply(v)`, (N, S, D2), which lies in memory as (D2, S N); logits and what is made of them lie as
-(K, S N). So each product is one product of matrices, without a copy.
+(K, S N). So each product is one product of matrices, without a copy. Inputs that need not be moved stay as they came,
+(N, D2), and their logits lie as (N, K), which is the faster way round for one pose.
 """
 
 from __future__ import annotations
@@ -12,6 +13,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from orbitpool.kernels.turning import Turned
+
+Moved = Tensor | Turned  # (N, S, D2), or what stands for it
 ALIGNED = 8  # short numbers to which a GPU's fast products want rows of them to be rounded up
 TRITON = find_spec("triton") is not None
 
@@ -21,33 +25,45 @@ def fused(x: Tensor) -> bool:
     return x.is_cuda and x.dtype != torch.float64 and TRITON
 
 
-def respond(u: Tensor, W: Tensor, bias: Tensor | None = None) -> Tensor:
+def respond(u: Moved, W: Tensor, bias: Tensor | None = None) -> Tensor:
     """Logits w_j' T_s v + b_js, (N, K, S)."""
+    if isinstance(u, Turned):
+        return u.respond(W, bias)
     n, S, _ = u.shape
+    if S == 1 and u.stride(2) == 1:
+        a = u[:, 0] @ W.T if bias is None else torch.addmm(bias[:, 0], u[:, 0], W.T)
+        return a[..., None]
     a = (W @ flat_moved(u)).view(-1, S, n)
     if bias is not None:
         a += bias[:, :, None]
     return a.permute(2, 0, 1)
 
 
-def correlate(h: Tensor, u: Tensor, alpha: float, dtype: torch.dtype, out: Tensor | None = None) -> Tensor:
-    """Alpha sum_ns h_njs T_s v_n, (K, D2), or `out` with that added to it in place.
+def correlate(
+    h: Tensor, u: Moved, alpha: float, dtype: torch.dtype, out: Tensor | None = None, beta: float = 1.0
+) -> Tensor:
+    """Alpha sum_ns h_njs T_s v_n, (K, D2), or in place of `out` that and beta `out`.
 
     The result may have more digits than the factors.
     """
+    beta = 0.0 if out is None else beta
+    if isinstance(u, Turned):
+        sums = u.correlate(_flat_hidden(h))
+        return sums.mul_(alpha) if out is None else out.mul_(beta).add_(sums, alpha=alpha)
     left, right = _flat_hidden(h).to(u.dtype), flat_moved(u).T
-    beta = 0 if out is None else 1
     out = left.new_empty(len(left), right.shape[1], dtype=dtype) if out is None else out
     if dtype == u.dtype:
         return out.addmm_(left, right, alpha=alpha, beta=beta)
     if out.is_cuda:
         return torch.addmm(out, left, right, out_dtype=dtype, alpha=alpha, beta=beta, out=out)
-    return (out if beta else out.zero_()).add_(left @ right, alpha=alpha)
+    return (out.mul_(beta) if beta else out.zero_()).add_(left @ right, alpha=alpha)
 
 
 def generate(h: Tensor, W: Tensor) -> Tensor:
     """What the filters that are on, in each pose, add up to in the window, sum_j w_j h_njs, (N, S, D2)."""
     n, _, S = h.shape
+    if S == 1 and h.stride(1) == 1:
+        return (h[..., 0] @ W)[:, None]
     return (W.T @ _flat_hidden(h)).view(-1, S, n).permute(2, 1, 0)
 
 

@@ -214,7 +214,7 @@ random_state
             from orbitpool.kernels import best as kernel
 
             if kernel.room(W):
-                u = move(v, self._operators, W)
+                u: Any = move(v, self._operators, W)
                 j, s = kernel.best(u, W, gain, pad(used, (0, 0, 0, len(u) - len(v))))
                 return j[: len(v)], s[: len(v)]
         score = reduce_orbit(v.to(W.dtype), W[:, : self._filter_size], self._operators, how=_largest, scale=gain)

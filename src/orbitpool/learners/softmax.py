@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from math import inf, log
 from typing import Any, ClassVar
 
@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from orbitpool import encoders, orbit
-from orbitpool.kernels import descend_, generate, reduce_orbit, respond
+from orbitpool.kernels import Statistics, descend_, generate, reduce_orbit, respond
 from orbitpool.learners import checks
 from orbitpool.learners.base import Learner, Parameters
 from orbitpool.learners.sparsity import DISTANCES, Distance
@@ -55,7 +55,7 @@ class SoftmaxLearner(Learner):
     def _rate(self, epoch: int) -> float:
         return at(self.learning_rate, epoch) / (1 + float(self.learning_rate_decay) * epoch)
 
-    def _descend(self, state: State, gradients: Parameters, decay: float = 0.0) -> None:
+    def _descend(self, state: State, gradients: Mapping[str, Tensor | Statistics], decay: float = 0.0) -> None:
         """One step with momentum, by gradients to which decay W is to be added."""
         rate, momentum = self._pace(state.at.epoch)
         for name, gradient in gradients.items():

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid
 
 from orbitpool import orbit
-from orbitpool.kernels import compare, correlate, expect, generate_drawn, infer, move, reduce_orbit, shortened, tilt_
+from orbitpool.kernels import compare, expect, generate_drawn, infer, move, reduce_orbit, shortened, tilt_
 from orbitpool.learners import checks
 from orbitpool.learners.base import Learner, Parameters
 from orbitpool.learners.softmax import SoftmaxLearner
@@ -191,13 +191,11 @@ class TIRBM(SoftmaxLearner):
 
         activity = z.sum(0) / len(v)
         slope = self._sparsity.slope(self.sparsity_target, activity)
-        on = tilt_(
-            p, z, self.sparsity_cost, slope, len(v)
-        )  # dE[z_j]/da_js = p_js (1 - z_j) joins the statistics of the data
-        W = correlate(p, u, -1 / len(v), v.dtype)
-        W = correlate(p_, u_, 1 / len(negative), v.dtype, out=W)[:, : self._filter_size]
+        # dE[z_j]/da_js = p_js (1 - z_j) joins the statistics of the data
+        on = tilt_(p, z, self.sparsity_cost, slope, len(v))
         if negative is not recalled:
             gap = negative.mean(0) - v.mean(0)
+        W = [(p, u, -1 / len(v)), (p_, u_, 1 / len(negative))]
         self._descend(state, {"W": W, "b": on_ - on, "c": visible.scaled(visible.scaled(gap))}, self.weight_decay)
         return error, activity.mean(), energy
 

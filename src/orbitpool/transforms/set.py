@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from orbitpool.transforms.quarters import Quarters, interleave, quarters
 from orbitpool.transforms.sparse import Sparse
 
 Shape = tuple[int, ...]
@@ -125,6 +126,11 @@ class TransformSet:
         matrix = self._operators.to_scipy()
         return bool((matrix != scipy.sparse.eye_array(*matrix.shape)).nnz == 0)
 
+    @cached_property
+    def quarters(self) -> Quarters | None:
+        """How poses come in quarter turns of each other, if they do."""
+        return quarters(self.matrices(), self.window_shape, self.device, self.dtype)
+
     @property
     def nbytes(self) -> int:
         """Bytes that the operators take."""
@@ -221,7 +227,4 @@ def channels_of(x: Tensor, pixels: Shape, name: str) -> int:
 
 
 def _interleave(matrices: Sequence[Any], device: torch.device, dtype: torch.dtype) -> Sparse:
-    """The first rows of all matrices, then the second rows, and so on."""
-    stacked = scipy.sparse.vstack(matrices, format="csr")
-    order = np.arange(stacked.shape[0]).reshape(len(matrices), -1).T.ravel()
-    return Sparse.from_scipy(stacked[order], device, dtype)
+    return Sparse.from_scipy(interleave(matrices), device, dtype)

@@ -1,0 +1,52 @@
+"""The ratios that were recorded last, and whether others are worse."""
+
+import json
+import os
+import platform
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import sklearn
+import torch
+
+from benchmarks.timing import Row
+
+RECORDED = Path(__file__).with_name("ratios.json")
+LAST = Path(__file__).with_name("last.json")  # what the last run measured, recorded or not
+MARGIN = 1.25  # times a recorded ratio, beyond which a run is slower
+
+
+def machine() -> dict[str, Any]:
+    """What ratios depend on besides the code."""
+    features = torch.cpu.get_capabilities()
+    return {
+        "processor": features.get("cpu_name", platform.processor()),
+        "cores": os.cpu_count(),
+        "threads": torch.get_num_threads(),
+        "bfloat16": bool(features.get("avx512_bf16") or features.get("amx_bf16")),
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "scikit-learn": sklearn.__version__,
+    }
+
+
+def recorded() -> dict[str, Any]:
+    """The machine and its ratios, by name."""
+    return json.loads(RECORDED.read_text()) if RECORDED.exists() else {"machine": {}, "ratios": {}}
+
+
+def save(rows: Sequence[Row], path: Path) -> None:
+    """Write what was measured."""
+    ratios = {row.name: round(row.value, 3) for row in rows}
+    path.write_text(json.dumps({"machine": machine(), "ratios": ratios}, indent=1) + "\n")
+
+
+def slower(rows: Sequence[Row], before: dict[str, Any]) -> list[str]:
+    """Every ratio of times that is beyond the margin, in words."""
+    ratios = before["ratios"]
+    return [
+        f"{row.name}: {row.value:.2f}, recorded was {ratios[row.name]:.2f}"
+        for row in rows
+        if row.timed and not row.noisy and row.value > MARGIN * ratios.get(row.name, float("inf"))
+    ]

@@ -1,0 +1,67 @@
+"""Dense encoding on a CPU: features of patches, summed over cells, in pieces that stay in cache.
+
+`Encoder.folded` followed by a sum over each cell is the definition; `dense.encode_cells` does the same on a GPU.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from orbitpool import orbit
+
+PATCHES = 2048  # patches that are encoded best at a time
+RESPONSES = 2**21  # responses at a time
+
+
+def encode_cells(
+    x: Tensor,
+    templates: Tensor,
+    bias: Tensor | None,
+    cell: Tensor,
+    cells: int,
+    how: str,
+    alpha: float = 0.0,
+    two_sided: bool = False,
+) -> Tensor:
+    """Features of patches summed over the cells of their image, (N, cells, K or 2 K).
+
+    Parameters
+    ----------
+    x : tensor (N, P, D)
+        Patches of each image.
+    templates : tensor (K, S, D)
+    bias : tensor (K, S), optional
+    cell : tensor (P,)
+        Which cell a patch belongs to.
+    cells : int
+    how : {"logsumexp", "max"}
+        Probabilities of any pose, or max(response - alpha, 0).
+    alpha : float
+    two_sided : bool
+    """
+    (n, P, D), (K, S, _) = x.shape, templates.shape
+    member = (cell[:, None] == torch.arange(cells)).to(x.dtype)
+    patches, posed = x.reshape(-1, D).T, templates.permute(1, 0, 2)
+    b = x.new_zeros(S, K, 1) if bias is None else bias.T[..., None]
+    out = x.new_empty(n, cells, 2 if two_sided else 1, K)
+    some = max(1, RESPONSES // (S * n * P))
+    for start in range(0, K, some):
+        part = slice(start, start + some)
+        a = (posed[:, part].reshape(-1, D) @ patches).view(S, -1, n * P)
+        sides = _peaks(a, alpha, two_sided) if how == "max" else _probabilities(a, b[:, part], two_sided)
+        for side, z in enumerate(sides):
+            out[:, :, side, part] = (z.view(-1, n, P) @ member).permute(1, 2, 0)
+    return out.flatten(2)
+
+
+def _peaks(a: Tensor, alpha: float, two_sided: bool) -> list[Tensor]:
+    """max(max_s a_s - alpha, 0), and the same of -a, from (S, k, m) responses, (k, m) each."""
+    peaks = [a.amax(0), a.amin(0).neg_()] if two_sided else [a.amax(0)]
+    return [peak.sub_(alpha).relu_() for peak in peaks]
+
+
+def _probabilities(a: Tensor, bias: Tensor, two_sided: bool) -> list[Tensor]:
+    """Probability of any pose, and the same of -a, from (S, k, m) responses, (k, m) each."""
+    sides = [bias - a, a.add_(bias)] if two_sided else [a.add_(bias)]
+    return [orbit.pooled(side.permute(2, 1, 0), overwrite=True).T for side in reversed(sides)]
