@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from orbitpool import together
 from orbitpool.transforms import TransformSet
 from orbitpool.transforms.sparse import Sparse
 from orbitpool.wholefile import whole
@@ -28,6 +29,7 @@ class ModelFileError(ValueError):
     """A file that cannot be trusted or understood."""
 
 
+@together.once
 def write(path: str | os.PathLike[str], content: dict[str, Any], tensors: dict[str, Tensor]) -> None:
     """Write a file in one step: readers see the old one or the new one, never a part."""
     from safetensors.torch import save

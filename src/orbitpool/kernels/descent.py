@@ -16,7 +16,7 @@ def descend_(
     if fused(t):
         from orbitpool.kernels import fused as kernels
 
-        return kernels.descend_(t, velocity, _summed(gradient, t), rate, momentum, decay)
+        return kernels.descend_(t, velocity, summed(gradient, t), rate, momentum, decay)
     if isinstance(gradient, Tensor):
         velocity.mul_(momentum).sub_(gradient, alpha=rate)
     else:
@@ -29,7 +29,8 @@ def descend_(
     return None
 
 
-def _summed(gradient: Tensor | Statistics, t: Tensor) -> Tensor:
+def summed(gradient: Tensor | Statistics, t: Tensor) -> Tensor:
+    """A gradient by t as one tensor."""
     if isinstance(gradient, Tensor):
         return gradient
     total = None

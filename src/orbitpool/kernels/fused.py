@@ -11,6 +11,10 @@ import torch
 import triton
 import triton.language as tl
 from torch import Tensor
+from torch.nn.functional import pad
+
+from orbitpool.kernels.products import ALIGNED
+from orbitpool.together import Part
 
 HELD = 4096  # numbers that a warp holds, or 32 inputs if those are more
 
@@ -118,11 +122,17 @@ def _descend(t, velocity, gradient, size, width, stride, rate, momentum, decay, 
     tl.store(t + i, old + new, mask=i < size)
 
 
-def infer_(a: Tensor, bias: Tensor, n: int, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
+def infer_(
+    a: Tensor, bias: Tensor, n: int, generator: torch.Generator, part: Part | None = None
+) -> tuple[Tensor, Tensor, Tensor]:
     """`poses.infer` from logits without their biases, in place of them, of which the first n inputs count."""
     N, K, _ = _shape(a)
     z, drawn = torch.empty(K, N, device=a.device), torch.empty_like(a)
-    uniform = torch.rand(K, N, generator=generator, device=a.device)
+    if part is None or part.whole:
+        uniform = torch.rand(K, N, generator=generator, device=a.device)
+    else:  # the numbers that these inputs would be given in the whole batch
+        filled = part.n + -part.n % (ALIGNED if a.itemsize == 2 else 1)
+        uniform = pad(torch.rand(K, filled, generator=generator, device=a.device)[:, part.own], (0, N - n))
     _infer[_grid(a)](a, bias.contiguous(), uniform, z, drawn, z, n, DRAW=True, **_sizes(a))
     return a, z.T, drawn
 

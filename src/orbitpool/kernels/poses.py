@@ -9,9 +9,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import embedding_bag, pad
 
-from orbitpool import orbit
+from orbitpool import orbit, together
 from orbitpool.kernels.products import ALIGNED, Moved, fused, generate, respond
 from orbitpool.kernels.turning import turned
+from orbitpool.together import Part
 from orbitpool.transforms import TransformSet
 
 ROWS = 64  # inputs whose windows in some poses stay in cache
@@ -33,27 +34,36 @@ def move(v: Tensor, transforms: TransformSet, W: Tensor) -> Moved:
 
 
 def infer(
-    u: Moved, W: Tensor, b: Tensor, n: int, generator: torch.Generator, pooled: bool = False
+    u: Moved,
+    W: Tensor,
+    b: Tensor,
+    n: int,
+    generator: torch.Generator,
+    pooled: bool = False,
+    part: Part | None = None,
 ) -> tuple[Tensor, Tensor | None, Tensor]:
     """Probability of each pose, (N, K, S), of moved inputs; of any pose, (N, K), if asked for; poses drawn. Eq. 7.
 
     Drawn are hidden units (N, K, S), or the input, the filter and the pose of those that are on, (3, M), whichever is
-    faster to go on with. Only the first n of the N inputs count; nothing is on in the others.
+    faster to go on with. Only the first n of the N inputs count; nothing is on in the others. Inputs that are `part` of
+    a batch get the random numbers that they would get in all of it.
     """
+    part = part or together.alone(n)
     if fused(W):
         from orbitpool.kernels import fused as kernels
 
-        return kernels.infer_(respond(u, W), b, n, generator)
+        return kernels.infer_(respond(u, W), b, n, generator, part)
     p = _posterior(u, W, b)
     if p.is_cuda:
-        return p, _any(p) if pooled else None, orbit.hidden(orbit.sample(p, generator), p.shape[2], W.dtype)
+        pose = part.drawn(lambda p: orbit.sample(p, generator), p)
+        return p, _any(p) if pooled else None, orbit.hidden(pose, p.shape[2], W.dtype)
     z = _any(p)
-    return p, z, draw(p, z, generator)
+    return p, z, draw(p, z, generator, part)
 
 
-def draw(p: Tensor, z: Tensor, generator: torch.Generator) -> Tensor:
+def draw(p: Tensor, z: Tensor, generator: torch.Generator, part: Part) -> Tensor:
     """What `orbit.sample` draws from probabilities of each pose and of any, as `infer` gives it, on a CPU."""
-    chance = torch.empty_like(z).uniform_(generator=generator)
+    chance = part.drawn(lambda z: torch.empty_like(z).uniform_(generator=generator), z)
     if p.shape[2] == 1:
         return chance.lt_(z)[..., None]
     k, n = (chance < z).T.nonzero(as_tuple=True)

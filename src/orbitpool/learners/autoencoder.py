@@ -9,12 +9,13 @@ import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
-from orbitpool import orbit
+from orbitpool import orbit, together
 from orbitpool.kernels import generate
 from orbitpool.learners import checks
 from orbitpool.learners.base import Parameters
 from orbitpool.learners.softmax import SoftmaxLearner
 from orbitpool.learners.training import Schedule, State
+from orbitpool.together import Part
 from orbitpool.transforms import TransformSet
 
 
@@ -119,8 +120,8 @@ device, random_state
     def _visible(self, t: Parameters) -> orbit.Visible:
         return orbit.Binary() if self.decoder == "sigmoid" else orbit.Gaussian()
 
-    def _objective(self, v: Tensor, t: Parameters) -> tuple[Tensor, Tensor, Tensor]:
-        """What is descended on, the squared error a pixel, and the mean activity."""
+    def _objective(self, v: Tensor, t: Parameters, part: Part) -> tuple[Tensor, Tensor, Tensor]:
+        """What is descended on, the squared error a pixel, and the mean activity of the whole batch."""
         visible = self._visible(t)
         _, f = self._up(v, t, visible)
         x = self._operators.adjoint(generate(f, t["W"]))
@@ -130,14 +131,19 @@ device, random_state
         else:
             loss = binary_cross_entropy_with_logits(x + t["c"], v, reduction="sum")
         activity = f.permute(2, 1, 0).sum(0).mean(1)
+        if not part.alone:  # the value of the whole batch, with the derivatives of this part of it
+            activity = activity + (part.mean(activity.detach()) - activity.detach())
         penalty = self._sparsity.value(self.sparsity_target, activity).sum()
         decay = self.weight_decay / 2 * t["W"].square().sum()
         return loss / len(v) + self.sparsity_cost * penalty + decay, squared.mean(), activity.mean()
 
     def _update(self, state: State, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         leaves = {name: state.tensors[name].detach().requires_grad_() for name in self.PARAMETERS}
+        part = together.part(len(v))
+        v = v[part.own]
         with torch.enable_grad():
-            objective, error, activity = self._objective(v, leaves)
-        gradients = torch.autograd.grad(objective, list(leaves.values()))
-        self._descend(state, dict(zip(leaves, gradients, strict=True)))
-        return error.detach(), activity.detach(), v.square().mean()
+            objective, error, activity = self._objective(v, leaves, part)
+        gradients = map(part.weigh, torch.autograd.grad(objective, list(leaves.values())))
+        error, energy = part.weigh(error.detach()), part.weigh(v.square().mean())
+        self._descend(state, dict(zip(leaves, gradients, strict=True)), part, (error, energy))
+        return error, activity.detach(), energy

@@ -12,10 +12,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import torch
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
+from orbitpool import together
 from orbitpool import transforms as T
 from orbitpool.encoders import Encoder
 from orbitpool.kernels import choose_device
@@ -23,7 +23,7 @@ from orbitpool.learners import files
 from orbitpool.learners.checks import whole, within
 from orbitpool.learners.progress import Progress
 from orbitpool.learners.sources import Batches, Rows, Source, is_stream, working_dtype
-from orbitpool.learners.training import Counters, Diverged, State, train
+from orbitpool.learners.training import Counters, Diverged, State, seed_of, train
 from orbitpool.modules import OrbitModule, export_onnx
 
 LOOK = 10_000  # rows that a model may see before it starts
@@ -93,9 +93,8 @@ class Learner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         """More columns of the history: the error on held-out rows, if there are any."""
         if self._session.held_out is None:
             return {}
-        errors = self._errors(state.tensors)
-        parts = [errors(v) for v in self._session.held_out.batches(self._few_rows, None, 0)]
-        return {"validation_error": float(torch.cat(parts).mean())}
+        errors = _each(self._errors(state.tensors), self._session.held_out, self._few_rows)
+        return {"validation_error": float(errors.mean())}
 
     def _check(self) -> None:
         """Raise ValueError for parameters that make no sense."""
@@ -126,7 +125,7 @@ class Learner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         source = self._source(X, reset=True)
         data = source.fingerprint() if self.checkpoint else None
         restored = files.restore(self, data, source.device) if data else None
-        seed = restored.at.seed if restored else int(check_random_state(self.random_state).randint(2**31 - 1))
+        seed = restored.at.seed if restored else seed_of(self.random_state)
         held_out = None
         if self.early_stopping:
             if not isinstance(source, Rows):
@@ -161,7 +160,7 @@ class Learner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         before: State | None = getattr(self, "_state", None)
         source = self._source(X, reset=before is None, like=before.tensors["sums"] if before else None)
         if before is None:
-            seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+            seed = seed_of(self.random_state)
             state = self._start(source, seed)
         else:
             self._check_structure()
@@ -174,6 +173,10 @@ class Learner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def _train(self, state: State, source: Source, session: Session, **options: Any) -> None:
         self._session, save = session, options.get("save")
+        seen, now = session.watched.double(), state.at
+        found = *seen.shape, float(seen.sum()), float(seen.square().sum())
+        together.check_same("X, or the checkpoint,", now.seed, now.epoch, now.batch, *found)
+        together.same_(*state.tensors.values())
         batches = source.n_batches(self.batch_size)
         try:
             with Progress(type(self).__name__, options["n_iter"], batches, self.verbose, state.at) as progress:
@@ -264,12 +267,21 @@ class Learner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self._filter_size = n_features // pixels * prod(self._operators.window_shape)
 
     @torch.no_grad()
-    def _map(self, make: Callable[[Parameters], Callable[[Tensor], Tensor]], X: Any, rows: int = CHUNK) -> Any:
-        """What `make` makes of the parameters, applied to every chunk of rows, as an array of the kind of X."""
+    def _map(
+        self,
+        make: Callable[[Parameters], Callable[[Tensor], Tensor]],
+        X: Any,
+        rows: int = CHUNK,
+        shared: bool = True,
+    ) -> Any:
+        """What `make` makes of the parameters, applied to every chunk of rows, as an array of the kind of X.
+
+        Processes that work together share the rows, unless what is made depends on the rows before, too.
+        """
         check_is_fitted(self)
         source = self._rows(X, reset=False)
         f = make(self._parameters(source.device, source.dtype))
-        result = torch.cat([f(v) for v in source.batches(rows, None, 0)])
+        result = _each(f, source, rows) if shared else _each_alone(f, source, rows)
         return result.to(source.X.device) if isinstance(source.X, Tensor) else result.cpu().numpy()
 
     def _parameters(self, device: torch.device, dtype: torch.dtype) -> Parameters:
@@ -320,3 +332,13 @@ class Learner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         self._check_structure()
         files.write(self, path, self._state)
+
+
+def _each(f: Callable[[Tensor], Tensor], source: Rows, rows: int) -> Tensor:
+    """`f` of every row, some rows at a time; processes that work together share them."""
+    part = together.part(len(source))
+    return part.gather(_each_alone(f, source.part(part.own), rows))
+
+
+def _each_alone(f: Callable[[Tensor], Tensor], source: Rows, rows: int) -> Tensor:
+    return torch.cat([f(v) for v in source.batches(rows, None, 0)])

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from orbitpool import encoders
+from orbitpool import encoders, together
 from orbitpool.kernels import move, reduce_orbit, shortened
 from orbitpool.kernels.products import fused
 from orbitpool.learners import checks
@@ -155,14 +155,23 @@ random_state
 
     @torch.no_grad()
     def _update(self, state: State, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        t = state.tensors
+        t, part = state.tensors, together.part(len(v))
+        v = v[part.own]
         j, s, h, residual = self._pursue(v, t["W"], t["gain"], shortened(t["W"], self.precision))
         windows = _chosen(self._operators.apply(residual), s)  # T_s r
         coefficient = h * t["gain"][j, s]
-        t["pull"].index_add_(0, j.flatten(), (coefficient[..., None] * windows).flatten(0, 1))
+        pull, weight = (t[name] if part.whole else torch.zeros_like(t[name]) for name in ("pull", "weight"))
+        pull.index_add_(0, j.flatten(), (coefficient[..., None] * windows).flatten(0, 1))
         each = (j * len(self._operators) + s).flatten()
-        t["weight"].view(-1).index_add_(0, each, coefficient.square().flatten())
-        return residual.square().mean(), t["used"], v.square().mean()
+        weight.view(-1).index_add_(0, each, coefficient.square().flatten())
+        error, energy = residual.square().mean(), v.square().mean()
+        if not part.whole:
+            figures = part.weigh(torch.stack([error, energy]))
+            part.sum_(pull, weight, figures)
+            t["pull"] += pull
+            t["weight"] += weight
+            error, energy = figures
+        return error, t["used"], energy
 
     def _end_epoch(self, state: State) -> None:
         """Move every filter to the minimum of a bound on the squared error, into the unit ball; restart unused ones.

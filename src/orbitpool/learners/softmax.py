@@ -11,11 +11,12 @@ import torch
 from torch import Tensor
 
 from orbitpool import encoders, orbit
-from orbitpool.kernels import Statistics, descend_, generate, reduce_orbit, respond
+from orbitpool.kernels import Statistics, descend_, generate, reduce_orbit, respond, summed
 from orbitpool.learners import checks
 from orbitpool.learners.base import Learner, Parameters
 from orbitpool.learners.sparsity import DISTANCES, Distance
 from orbitpool.learners.training import State, at
+from orbitpool.together import Part
 
 
 class SoftmaxLearner(Learner):
@@ -55,8 +56,21 @@ class SoftmaxLearner(Learner):
     def _rate(self, epoch: int) -> float:
         return at(self.learning_rate, epoch) / (1 + float(self.learning_rate_decay) * epoch)
 
-    def _descend(self, state: State, gradients: Mapping[str, Tensor | Statistics], decay: float = 0.0) -> None:
-        """One step with momentum, by gradients to which decay W is to be added."""
+    def _descend(
+        self,
+        state: State,
+        gradients: Mapping[str, Tensor | Statistics],
+        part: Part,
+        figures: tuple[Tensor, ...],
+        decay: float = 0.0,
+    ) -> None:
+        """One step with momentum, by gradients to which decay W is to be added.
+
+        Gradients and figures are what this part of a batch adds to them; figures become those of the whole batch.
+        """
+        if not part.alone:
+            gradients = {name: summed(gradient, state.tensors[name]) for name, gradient in gradients.items()}
+            part.sum_(*gradients.values(), *figures)  # type: ignore[arg-type]
         rate, momentum = self._pace(state.at.epoch)
         for name, gradient in gradients.items():
             t, velocity = state.tensors[name], state.tensors[f"{name}.velocity"]

@@ -89,6 +89,12 @@ class Rows:
         X = torch.from_numpy(np.require(self.X, requirements=["C", "W"])).to(self.device)
         return Rows(X, self.dtype, self.device, self.checked, self.only)
 
+    def part(self, own: slice) -> Rows:
+        """Rows of it that follow each other."""
+        if self.only is None:
+            return Rows(self.X[own], self.dtype, self.device, self.checked)
+        return Rows(self.X, self.dtype, self.device, self.checked, self.only[own])
+
     def split(self, fraction: float, seed: int) -> tuple[Rows, Rows]:
         """The rows without a random part of them, and that part."""
         shuffled = _permutation(len(self), seed + _SPLIT)

@@ -13,12 +13,12 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from orbitpool import orbit
-from orbitpool.kernels import compare, expect, generate_drawn, infer, move, reduce_orbit, shortened, tilt_
+from orbitpool import orbit, together
+from orbitpool.kernels import Statistics, compare, expect, generate_drawn, infer, move, reduce_orbit, shortened, tilt_
 from orbitpool.learners import checks
 from orbitpool.learners.base import Learner, Parameters
 from orbitpool.learners.softmax import SoftmaxLearner
-from orbitpool.learners.training import Schedule, State
+from orbitpool.learners.training import Schedule, State, seed_of
 from orbitpool.transforms import TransformSet
 
 
@@ -175,28 +175,36 @@ class TIRBM(SoftmaxLearner):
     @torch.no_grad()
     def _update(self, state: State, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         t = {**state.tensors, "W": shortened(state.tensors["W"], self.precision)}
-        visible = self._visible(t)
-        u, p, z, drawn = self._meet(v, t, visible, state.generator, pooled=True)
+        visible, part = self._visible(t), together.part(len(v))
+        v = v[part.own]
+        u, p, z, drawn = self._meet(v, t, visible, state.generator, part, pooled=True)
+        activity = part.weigh(z.sum(0) / len(v))
+        ready = part.sum_(activity, later=True)
         recalled = self._down(drawn, len(v), t, visible)
         gap, error, energy = compare(v, recalled)
 
-        negative = t["chains"] if self.persistent else self._settle(recalled, visible, state.generator)
+        chain = together.part(len(t["chains"])) if self.persistent else part
+        negative = t["chains"][chain.own] if self.persistent else self._settle(recalled, visible, state.generator, part)
         for _ in range(self.cd_steps if self.persistent else self.cd_steps - 1):
-            *_, drawn = self._meet(negative, t, visible, state.generator)
-            negative = self._settle(self._down(drawn, len(negative), t, visible), visible, state.generator)
+            *_, drawn = self._meet(negative, t, visible, state.generator, chain)
+            negative = self._settle(self._down(drawn, len(negative), t, visible), visible, state.generator, chain)
         u_ = move(visible.scaled(negative), self._operators, t["W"])
         p_, on_ = expect(u_, t["W"], t["b"], len(negative))
         if self.persistent:
-            t["chains"].copy_(negative)
+            t["chains"].copy_(chain.gather(negative))
 
-        activity = z.sum(0) / len(v)
+        ready()
         slope = self._sparsity.slope(self.sparsity_target, activity)
         # dE[z_j]/da_js = p_js (1 - z_j) joins the statistics of the data
         on = tilt_(p, z, self.sparsity_cost, slope, len(v))
-        if negative is not recalled:
-            gap = negative.mean(0) - v.mean(0)
-        W = [(p, u, -1 / len(v)), (p_, u_, 1 / len(negative))]
-        self._descend(state, {"W": W, "b": on_ - on, "c": visible.scaled(visible.scaled(gap))}, self.weight_decay)
+        gap = part.weigh(gap) if negative is recalled else chain.weigh(negative.mean(0)) - part.weigh(v.mean(0))
+        gradients: dict[str, Tensor | Statistics] = {
+            "W": [(p, u, -part.weight / len(v)), (p_, u_, chain.weight / len(negative))],
+            "b": chain.weigh(on_) - part.weigh(on),
+            "c": visible.scaled(visible.scaled(gap)),
+        }
+        error, energy = part.weigh(error), part.weigh(energy)
+        self._descend(state, gradients, part, (error, energy), self.weight_decay)
         return error, activity.mean(), energy
 
     def _meet(
@@ -205,18 +213,22 @@ class TIRBM(SoftmaxLearner):
         t: Parameters,
         visible: orbit.Visible,
         generator: torch.Generator,
+        part: together.Part | None = None,
         pooled: bool = False,
     ) -> Any:
         """Inputs in every pose, (N, S, D2), and what `infer` says of them."""
         u = move(visible.scaled(v), self._operators, t["W"])
-        return u, *infer(u, t["W"], t["b"], len(v), generator, pooled)
+        return u, *infer(u, t["W"], t["b"], len(v), generator, pooled, part)
 
     def _down(self, drawn: Tensor, n: int, t: Parameters, visible: orbit.Visible) -> Tensor:
         """E[v | h] for the poses that were drawn for n inputs, (n, D1)."""
         return visible.mean(generate_drawn(drawn, t["W"], self._operators, (n, len(t["c"]))), t["c"])
 
-    def _settle(self, mean: Tensor, visible: orbit.Visible, generator: torch.Generator) -> Tensor:
-        return visible.draw(mean, generator) if self.sample_visible else mean
+    def _settle(
+        self, mean: Tensor, visible: orbit.Visible, generator: torch.Generator, part: together.Part | None = None
+    ) -> Tensor:
+        part = part or together.alone(len(mean))
+        return part.drawn(lambda mean: visible.draw(mean, generator), mean) if self.sample_visible else mean
 
     def _end_epoch(self, state: State) -> None:
         if self.sigma == "learned":
@@ -257,7 +269,7 @@ class TIRBM(SoftmaxLearner):
         """Estimate sum_i log p(v_i | the others) of binary inputs from one random bit of each, (N,)."""
         checks.one_of("visible", self.visible, ("binary",))
         random = check_random_state(random_state)
-        return self._map(lambda t: self._pseudo_likelihood(t, random), X)
+        return self._map(lambda t: self._pseudo_likelihood(t, random), X, shared=False)
 
     @torch.no_grad()
     def sample(self, n_samples: int = 1, steps: int = 1000, start: Any = None, random_state: Any = None) -> Any:
@@ -280,7 +292,7 @@ class TIRBM(SoftmaxLearner):
             start = torch.from_numpy(np.zeros((n_samples, self.n_features_in_), dtype=self.components_.dtype))
             start = self._map(lambda t: lambda v: self._visible(t).mean(v, t["c"]), start)
             return self.sample(n_samples, steps, start, random_state).cpu().numpy()
-        seed = int(check_random_state(random_state).randint(2**31 - 1))
+        seed = seed_of(random_state)
 
         def walk(t: Parameters) -> Callable[[Tensor], Tensor]:
             visible, generator = self._visible(t), torch.Generator(t["W"].device).manual_seed(seed)
@@ -293,7 +305,7 @@ class TIRBM(SoftmaxLearner):
 
             return chain
 
-        return self._map(walk, start, self._few_rows)
+        return self._map(walk, start, self._few_rows, shared=False)
 
 
 def _kmeans_distance(look: Tensor, n_clusters: int) -> float:

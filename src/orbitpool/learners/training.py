@@ -12,8 +12,10 @@ from time import perf_counter
 from typing import Any, ClassVar, Protocol
 
 import torch
+from sklearn.utils import check_random_state
 from torch import Tensor
 
+from orbitpool import together
 from orbitpool.learners.progress import Progress
 from orbitpool.learners.sources import Source
 
@@ -117,6 +119,11 @@ class Diverged(FloatingPointError):
         return Diverged, (str(self), self.state)
 
 
+def seed_of(random_state: Any) -> int:
+    """A seed, the same for all processes that work together."""
+    return together.agreed(int(check_random_state(random_state).randint(2**31 - 1)))
+
+
 def at(schedule: Schedule, epoch: int) -> float:
     """The value of a schedule: a number, or {epoch: value} where each value holds from its epoch on."""
     if not isinstance(schedule, Mapping):
@@ -144,7 +151,8 @@ def train(
     """
     watch, updates, now = Watch(model, state), Updates(model, state), state.at
     with _interruptible() as interrupted:
-        while now.epoch < n_iter and not interrupted() and not _stalled(now.history, patience):
+        stop = together.anywhere(interrupted())
+        while now.epoch < n_iter and not stop and not _stalled(now.history, patience):
             start = perf_counter() - now.seconds
             for v in source.batches(batch_size, now.seed + now.epoch if shuffle else None, now.batch):
                 figures = updates(v)
@@ -156,18 +164,26 @@ def train(
                     save(state)
                 if progress:
                     progress.advance(now)
-                if interrupted():
+                if stop := _asked(interrupted, now.update):
                     break
             else:
                 _end_epoch(model, state, start)
                 if progress:
                     progress.epoch(now)
+                stop = together.anywhere(interrupted())
             watch.look(state)
     if save:
         save(state)
-    if interrupted():
+    if stop:
         warnings.warn("training was interrupted; the model is as after its last update", stacklevel=4)
     return state
+
+
+def _asked(interrupted: Callable[[], bool], update: int) -> bool:
+    """Whether to stop now: at once, or where processes work together at an update at which all of them ask."""
+    if together.processes() == 1:
+        return interrupted()
+    return update % LOOK_EVERY == 0 and together.anywhere(interrupted())
 
 
 class Updates:
@@ -187,7 +203,7 @@ class Updates:
         """Update by a batch; its squared error a pixel, activity, and mean square, (3,)."""
         if self.state.at.batch == 0:
             self.model._begin_epoch(self.state, v)
-        if not (v.is_cuda and self.model.REPLAYS and v.shape in self.seen):
+        if not (v.is_cuda and self.model.REPLAYS and v.shape in self.seen and together.processes() == 1):
             self.seen.add(v.shape)
             return self._update(v)
         pace = self.model._pace(self.state.at.epoch)

@@ -1,0 +1,230 @@
+"""Processes that work together: who does which rows, sums over all of them, and files that one of them writes.
+
+They are those of torch's default process group, as torchrun starts them; without one, a process is alone and everything
+here does nothing. Every process calls the same functions with the same data, and takes its own share of the rows.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import wraps
+from typing import ParamSpec
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+FEWEST = 2  # rows a process, below which each does all of them
+
+P = ParamSpec("P")
+_apart: ContextVar[bool] = ContextVar("apart", default=False)
+
+
+@contextmanager
+def joined() -> Iterator[None]:
+    """Inside, the processes that torchrun has started work together; nothing happens if it has not."""
+    if int(os.environ.get("WORLD_SIZE", 1)) == 1 or "RANK" not in os.environ:
+        yield
+        return
+    gpus, here = torch.cuda.device_count(), int(os.environ.get("LOCAL_RANK", 0))
+    if gpus:
+        torch.cuda.set_device(here % gpus)
+    enough = gpus >= int(os.environ.get("LOCAL_WORLD_SIZE", 1))
+    dist.init_process_group(None if enough else "gloo")  # NCCL wants a GPU for each process
+    yield
+    dist.destroy_process_group()  # not after an error: others may be waiting, and torchrun ends them
+
+
+@contextmanager
+def apart() -> Iterator[None]:
+    """Inside, this process works alone, whatever the others do."""
+    before = _apart.set(True)
+    try:
+        yield
+    finally:
+        _apart.reset(before)
+
+
+def processes() -> int:
+    """How many processes work together."""
+    return 1 if _apart.get() or not dist.is_available() or not dist.is_initialized() else dist.get_world_size()
+
+
+def place() -> int:
+    """Which of them this is, from 0."""
+    return dist.get_rank() if processes() > 1 else 0
+
+
+def first() -> bool:
+    """Whether this process is the one that writes and speaks."""
+    return place() == 0
+
+
+@dataclass(frozen=True)
+class Part:
+    """The share of n rows that a process has: its `own`, which follow each other, and their `weight` in a mean of all.
+
+    Where there are only few, each process does all of them, and each counts for its share.
+    """
+
+    n: int
+    own: slice
+    weight: float
+    alone: bool  # whether nobody else works on them
+
+    @property
+    def whole(self) -> bool:
+        """Whether all rows are here."""
+        return bool(self.own == slice(0, self.n))
+
+    def weigh(self, mean: Tensor) -> Tensor:
+        """What a mean over the own rows adds to that over all, to be summed."""
+        return mean if self.alone else mean * self.weight
+
+    def sum_(self, *tensors: Tensor, later: bool = False) -> Callable[[], None]:
+        """Add up what all processes have, in place, as one message.
+
+        If it is to be `later`, work can go on meanwhile, until what comes back is called.
+        """
+        finish = _nothing if self.alone else _begin_sum(tensors)
+        if not later:
+            finish()
+        return finish
+
+    def mean(self, own: Tensor) -> Tensor:
+        """The mean over all rows, from that over the own."""
+        total = self.weigh(own)
+        self.sum_(total)
+        return total
+
+    def drawn(self, draw: Callable[[Tensor], Tensor], own: Tensor) -> Tensor:
+        """What is drawn for the own rows when one process draws for all n, which lie in memory as the own do."""
+        if self.whole:
+            return draw(own)
+        inside = own.stride(0) == 1  # rows are last in memory
+        shape = own.shape[1:]
+        batch = own.new_zeros(*shape, self.n).movedim(-1, 0) if inside else own.new_zeros(self.n, *shape)
+        batch[self.own] = own
+        return draw(batch)[self.own]
+
+    def gather(self, own: Tensor) -> Tensor:
+        """What all processes have for their own rows, (n, ...)."""
+        if self.whole:
+            return own
+        shares = [_share(self.n, each, processes()) for each in range(processes())]
+        t = _carried(own)
+        padded = t.new_zeros(shares[0].stop, *t.shape[1:])
+        padded[: len(t)] = t
+        parts = [torch.empty_like(padded) for _ in shares]
+        dist.all_gather(parts, padded)
+        return torch.cat([p[: s.stop - s.start] for p, s in zip(parts, shares, strict=True)]).to(own.device)
+
+
+def part(n: int) -> Part:
+    """The share of n rows that this process has."""
+    size = processes()
+    if n < FEWEST * size:
+        return Part(n, slice(0, n), 1 / size, size == 1)
+    own = _share(n, place(), size)
+    return Part(n, own, (own.stop - own.start) / n, size == 1)
+
+
+def alone(n: int) -> Part:
+    """All of n rows, for this process only."""
+    return Part(n, slice(0, n), 1.0, True)
+
+
+def agreed(number: int) -> int:
+    """The first process's number, on all of them."""
+    if processes() == 1:
+        return number
+    t = _carried(torch.tensor(number))
+    dist.broadcast(t, 0)
+    return int(t)
+
+
+def same_(*tensors: Tensor) -> None:
+    """Make tensors those of the first process, in place."""
+    for t in tensors if processes() > 1 else ():
+        sent = _carried(t.contiguous())
+        dist.broadcast(sent, 0)
+        t.copy_(sent)
+
+
+def anywhere(here: bool) -> bool:
+    """Whether something holds on any process."""
+    if processes() == 1:
+        return here
+    t = _carried(torch.tensor(int(here)))
+    dist.all_reduce(t)
+    return bool(t)
+
+
+def check_same(what: str, *numbers: float) -> None:
+    """Raise ValueError, on every process, unless all have the same numbers but for rounding."""
+    if processes() == 1:
+        return
+    t = torch.tensor(numbers, dtype=torch.float64)
+    both = _carried(torch.cat([t, -t]))
+    dist.all_reduce(both, dist.ReduceOp.MAX)
+    high, low = both.cpu().chunk(2)
+    if not torch.allclose(high, -low, rtol=1e-4, atol=1e-6, equal_nan=True):
+        raise ValueError(
+            f"{what} is not the same on all {processes()} processes; give every process all of it, and each takes its "
+            "own share, or work inside orbitpool.together.apart()"
+        )
+
+
+def once(write: Callable[P, None]) -> Callable[P, None]:
+    """What is done by the first process alone, while the others wait; all of them fail if it does."""
+
+    @wraps(write)
+    def done(*args: P.args, **options: P.kwargs) -> None:
+        error = None
+        if first():
+            try:
+                write(*args, **options)
+            except BaseException as raised:
+                error = raised
+        if anywhere(error is not None) and error is None:
+            raise OSError(f"the first process failed to {write.__name__} {args[0] if args else ''}; see its own error")
+        if error is not None:
+            raise error
+
+    return done
+
+
+def _nothing() -> None:
+    """What is left to do alone."""
+
+
+def _share(n: int, which: int, size: int) -> slice:
+    """Rows of a process: n // size, and one more for the first n % size processes."""
+    least, more = divmod(n, size)
+    start = which * least + min(which, more)
+    return slice(start, start + least + (which < more))
+
+
+def _begin_sum(tensors: tuple[Tensor, ...]) -> Callable[[], None]:
+    """Begin to add up over processes; the end of it, to be called."""
+    flat = _carried(torch.cat([t.reshape(-1) for t in tensors]))
+    work = dist.all_reduce(flat, async_op=True)
+
+    def finish() -> None:
+        work.wait()
+        for t, total in zip(tensors, torch.split(flat, [t.numel() for t in tensors]), strict=True):
+            t.copy_(total.view(t.shape))
+
+    return finish
+
+
+def _carried(t: Tensor) -> Tensor:
+    """T on a device whose tensors the group can send."""
+    known = dist.get_backend_config()
+    if f"{t.device.type}:" in known:
+        return t
+    return t.cuda() if t.device.type == "cpu" else t.cpu()

@@ -1,0 +1,149 @@
+from math import pi
+
+import numpy as np
+import pytest
+import torch
+from sklearn.datasets import load_digits
+
+from orbitpool import TIOMP, TIRBM, TIAutoencoder, load, together
+from orbitpool import transforms as T
+from spreading import spread
+
+QUARTERS = T.rotations(8, count=4, step=pi / 2)
+GAUSSIAN = {"visible": "gaussian", "sigma": "learned", "learning_rate": 0.002, "sample_visible": True}
+LEARNERS = {
+    "binary": TIRBM(24, QUARTERS),
+    "gaussian": TIRBM(24, QUARTERS, **GAUSSIAN),
+    "chains": TIRBM(24, persistent=True, cd_steps=2, sample_visible=True),
+    "omp": TIOMP(24, QUARTERS, gamma=2),
+    "autoencoder": TIAutoencoder(24, QUARTERS),
+}
+
+
+def rows(dtype="float64"):
+    """907 digits: nine batches of a hundred, and one of seven, which is too few for four processes to share."""
+    return (load_digits().data[:907] / 16).astype(dtype)
+
+
+def fitted(model, n_iter, X=None, **options):
+    return model.set_params(batch_size=100, n_iter=n_iter, random_state=0, **options).fit(rows() if X is None else X)
+
+
+def parameters(model):
+    return {name: getattr(model, name) for name in model.PARAMETERS.values()}
+
+
+def learned(name, n_iter=20):
+    model = fitted(LEARNERS[name], n_iter)
+    return parameters(model) | {
+        "error": model.history_["reconstruction_error"],
+        "updates": model._state.at.update,
+        "features": model.transform(rows()[:101]),
+    }
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_one_two_and_four_processes_learn_the_same(name):
+    (alone,) = spread(learned, 1, name)
+    assert alone["updates"] == 200
+    for processes in (2, 4):
+        for result in spread(learned, processes, name):
+            for part, expected in alone.items():
+                np.testing.assert_allclose(result[part], expected, rtol=0, atol=1e-5, err_msg=part)
+
+
+def single(n_iter=20):
+    return parameters(fitted(LEARNERS["binary"], n_iter, rows("float32")))
+
+
+def test_three_processes_learn_the_same_in_single_precision():
+    (alone,) = spread(single, 1)
+    for result in spread(single, 3):
+        for part, expected in alone.items():
+            np.testing.assert_allclose(result[part], expected, rtol=0, atol=1e-5, err_msg=part)
+
+
+def stopping():
+    model = fitted(TIRBM(24), 30, early_stopping=True, n_iter_no_change=1, learning_rate=1.0)
+    return model.n_iter_, model.history_["validation_error"]
+
+
+def test_processes_stop_early_at_the_same_epoch():
+    ((epochs, errors),) = spread(stopping, 1)
+    assert epochs < 30
+    for theirs, found in spread(stopping, 2):
+        assert theirs == epochs
+        np.testing.assert_allclose(found, errors, atol=1e-8)
+
+
+def unseeded():
+    return TIRBM(8, n_iter=1).fit(rows()).components_
+
+
+def test_processes_without_a_seed_take_one_that_is_the_same():
+    first, second = spread(unseeded, 2)
+    assert np.array_equal(first, second)
+
+
+def written(path):
+    fitted(TIRBM(8), 1).save(path)
+    return load(path).components_
+
+
+def test_a_model_is_written_once_and_there_for_all(tmp_path):
+    first, second = spread(written, 2, tmp_path / "m.safetensors")
+    assert np.array_equal(first, second)
+    assert [p.name for p in tmp_path.iterdir()] == ["m.safetensors"]
+
+
+def refused(path):
+    try:
+        fitted(TIRBM(8), 1).save(path)
+    except OSError as error:
+        return str(error)
+    return None
+
+
+def test_all_processes_fail_if_the_first_cannot_write(tmp_path):
+    first, second = spread(refused, 2, tmp_path / "nowhere" / "m.safetensors")
+    assert "No such file" in first
+    assert "first process failed to write" in second
+
+
+def different():
+    X = rows()[together.place() * 100 :][:800]
+    try:
+        fitted(TIRBM(8), 1, X)
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+def test_processes_with_data_of_their_own_are_refused():
+    assert all("not the same on all 2 processes" in said for said in spread(different, 2))
+
+
+def apart():
+    with together.apart():
+        return fitted(TIRBM(8), 1, rows()[together.processes() * 100 :]).components_
+
+
+def test_a_process_can_work_alone():
+    first, second = spread(apart, 2)
+    assert np.array_equal(first, second)
+
+
+def shares():
+    found = [together.part(n) for n in (3, 4, 7, 100)]
+    gathered = [part.gather(torch.arange(part.n)[part.own]).tolist() for part in found]
+    return [(p.n, p.own.start, p.own.stop, p.weight) for p in found], gathered
+
+
+def test_shares_cover_all_rows_once():
+    results = spread(shares, 3)
+    assert all(gathered == [list(range(n)) for n in (3, 4, 7, 100)] for _, gathered in results)
+    for n, *each in zip((3, 4, 7, 100), *(found for found, _ in results), strict=True):
+        assert sum(weight for *_, weight in each) == pytest.approx(1)
+        if n >= 6:
+            covered = [i for _, start, stop, _ in each for i in range(start, stop)]
+            assert covered == list(range(n))
