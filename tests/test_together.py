@@ -5,7 +5,7 @@ import pytest
 import torch
 from sklearn.datasets import load_digits
 
-from orbitpool import TIOMP, TIRBM, TIAutoencoder, load, together
+from orbitpool import TIOMP, TIRBM, ConvFeatures, TIAutoencoder, load, together
 from orbitpool import transforms as T
 from spreading import spread
 
@@ -74,6 +74,25 @@ def test_processes_stop_early_at_the_same_epoch():
     for theirs, found in spread(stopping, 2):
         assert theirs == epochs
         np.testing.assert_allclose(found, errors, atol=1e-8)
+
+
+def dense(sizes):
+    """Features of images of some sizes, by filters learned from their patches."""
+    pixels = np.random.default_rng(0).random((len(sizes), 16, 16), np.float32)
+    images = [image[:size] for image, size in zip(pixels, sizes, strict=True)]
+    learner = TIOMP(16, T.rotations(4, count=4, step=pi / 2), n_iter=3, batch_size=200)
+    model = ConvFeatures(learner, n_patches=2001, random_state=0)
+    X = np.stack(images) if len(set(sizes)) == 1 else images
+    return model.fit(X).transform(X), model.whitening_
+
+
+@pytest.mark.parametrize("sizes", [[16] * 15, [16] * 7 + [12] * 4 + [9], [16, 12, 9]])
+def test_processes_whiten_and_encode_the_same(sizes):
+    ((features, matrix),) = spread(dense, 1, sizes)
+    for processes in (2, 4):
+        for found, whitening in spread(dense, processes, sizes):
+            np.testing.assert_allclose(whitening, matrix, atol=1e-5)
+            np.testing.assert_allclose(found, features, atol=1e-5)
 
 
 def unseeded():

@@ -10,7 +10,6 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 import torch
 from sklearn.base import clone
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
@@ -23,6 +22,7 @@ from orbitpool.images.patches import (
     check_channels,
     check_grid,
     dense_patches,
+    own_images,
     places,
     random_patches,
 )
@@ -32,6 +32,7 @@ from orbitpool.kernels.products import fused
 from orbitpool.learners import Learner
 from orbitpool.learners.around import AroundLearner
 from orbitpool.learners.checks import at_least, finite, one_of, whole
+from orbitpool.learners.training import seed_of
 from orbitpool.modules import export_onnx
 
 CellSums = Callable[[Tensor, Tensor], Tensor]  # images (N, H, W, C) and the cells of their P patches to (N, cells, F)
@@ -122,7 +123,7 @@ class ConvFeatures(AroundLearner):
         self._check()
         groups, device = by_size(X), choose_device(self.device, X)
         self._check_images(groups, groups[0][1].shape[3])
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        seed = seed_of(self.random_state)
         patches = self._normalize(self._some_patches(groups, torch.Generator().manual_seed(seed), device))
         finite(patches)
         mean, P = self._whitening(patches)
@@ -155,10 +156,14 @@ class ConvFeatures(AroundLearner):
         dtype = torch.float64 if groups[0][1].dtype == torch.float64 else torch.float32
         encode, budget = self._encoder(device, dtype)
         features = torch.empty(sum(len(at) for at, _ in groups), self._n_features_out, dtype=dtype, device=home)
-        for all_at, images in groups:
+        own, order, share = own_images(groups)
+        for all_at, images in own:
             some = min(MOST, max(1, budget // max(FEWEST, prod(self._places(images)))))
             for at, part in zip(torch.split(all_at, some), torch.split(images, some), strict=True):
                 features[at.to(home)] = self._pooled(encode, budget, part, device).to(home)
+        if not share.whole:
+            order = order.to(home)
+            features[order] = share.gather(features[order[share.own]])
         return features if isinstance(X, Tensor) else features.numpy()
 
     def to_module(self) -> ConvModule:

@@ -8,6 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from orbitpool import together
+
 Groups = list[tuple[Tensor, Tensor]]  # places in the list that was given, (n,), and the images that stand there
 
 
@@ -23,6 +25,19 @@ def by_size(X: Any) -> Groups:
     if not places:
         raise ValueError("X holds 0 images; give at least one")
     return [(torch.tensor(at), as_images(np.stack([arrays[i] for i in at]))) for at in places.values()]
+
+
+def own_images(groups: Groups) -> tuple[Groups, Tensor, together.Part]:
+    """The images that are this process's to work on, as many of each size; all places process by process; its share."""
+    places = torch.cat([at for at, _ in groups])
+    share = together.part(len(places))
+    if share.whole:
+        return groups, places, share
+    if len(groups) == 1:
+        return [(at[share.own], images[share.own]) for at, images in groups], places, share
+    places = torch.cat([places[first :: together.processes()] for first in range(together.processes())])
+    mine = [(torch.isin(at, places[share.own]), at, images) for at, images in groups]
+    return [(at[own], images[own.to(images.device)]) for own, at, images in mine if own.any()], places, share
 
 
 def as_images(X: Any) -> Tensor:

@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
+from orbitpool import together
 from orbitpool.learners.checks import at_least
 
 CONTRAST = 10 / 255**2  # authors' published code: variance + 10 for pixels of 0-255
@@ -24,10 +25,13 @@ def normalize_contrast(x: Tensor, eps: float) -> Tensor:
 
 def whitening(x: Tensor, eps: float) -> tuple[Tensor, Tensor]:
     """Mean (D,) and symmetric whitening matrix (D, D) of rows; eps is added to the eigenvalues of the covariance."""
-    mean = x.mean(0)
+    part = together.part(len(x))
+    x = x[part.own]
+    mean = part.mean(x.mean(0))
     centred = (x - mean).double()
-    values, vectors = torch.linalg.eigh(centred.T @ centred / len(x))
+    values, vectors = torch.linalg.eigh(part.mean(centred.T @ centred / len(x)))
     P = (vectors / (values.clamp_min(0) + eps).sqrt()) @ vectors.T
+    together.same_(P)
     return mean, P.to(x.dtype)
 
 

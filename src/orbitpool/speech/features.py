@@ -9,12 +9,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from orbitpool.learners import Learner
 from orbitpool.learners.around import AroundLearner
 from orbitpool.learners.checks import one_of, whole
+from orbitpool.learners.training import seed_of
 from orbitpool.progress import counted
 from orbitpool.speech.mfcc import Frames
 from orbitpool.speech.parts import n_pooled, pool
@@ -98,7 +98,7 @@ class SpeechFeatures(AroundLearner):
 
     def _learned(self, recordings: list[Recording]) -> Learner:
         """A clone of the learner, fitted to random patches."""
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        seed = seed_of(self.random_state)
         normal = self._normalized(recordings).values()
         starts = np.cumsum([0, *map(len, normal)])
         order = torch.randperm(int(starts[-1]), generator=torch.Generator().manual_seed(seed)).numpy()
