@@ -14,8 +14,9 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from orbitpool import together
 from orbitpool.classifiers import LinearSVM, SoftmaxRegression, base
-from orbitpool.classifiers.design import Design, full_precision
+from orbitpool.classifiers.design import Design, Rows, full_precision
 from orbitpool.classifiers.preconditioner import Kind, Preconditioner
 
 CLASSIFIERS = [LinearSVM, SoftmaxRegression]
@@ -33,6 +34,11 @@ def noise():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 60))
     return X, (X[:, :10] + rng.normal(size=(400, 10))).argmax(1)
+
+
+def rows(X):
+    """All of X, for one process."""
+    return Rows.of(X, X.device, X.dtype, together.alone(len(X)))
 
 
 def hinge(model, X, y, C):
@@ -333,7 +339,7 @@ def test_inverses_are_those_of_the_second_derivative(kind, standardize, correlat
     weights = torch.rand(2, 800, generator=rng, dtype=X.dtype)
     curvature = weights[:, None] * (torch.rand(2, 3, 800, generator=rng) < 0.7)
     penalty, V = torch.ones(1, 1, 251, dtype=X.dtype), torch.rand(2, 3, 251, generator=rng, dtype=X.dtype)
-    design, whole = Design.of(X, weights, standardize), Design.of(X, weights[:1], standardize)
+    design, whole = Design.of(rows(X), weights, standardize), Design.of(rows(X), weights[:1], standardize)
     preconditioner = Preconditioner(whole, weights[0])
     preconditioner.last = 10**6 if kind is Kind.OWN else 0
     inverse = preconditioner.at(design, penalty, curvature, torch.ones(2, 3, 1, dtype=torch.bool))
@@ -378,9 +384,28 @@ def test_hard_problems_get_matrices_of_their_own(digits, labels, solved):
 
 def test_matrices_are_made_only_where_they_pay():
     iris = load_iris()
-    small = Design.of(torch.from_numpy(iris.data), torch.ones(1, 150, dtype=torch.float64), False)
-    wide = Design.of(torch.zeros(100, 12_800), torch.ones(1, 100), False)
-    tall = Design.of(torch.zeros(4000, 1600), torch.ones(1, 4000), False)
+    small = Design.of(rows(torch.from_numpy(iris.data)), torch.ones(1, 150, dtype=torch.float64), False)
+    wide = Design.of(rows(torch.zeros(100, 12_800)), torch.ones(1, 100), False)
+    tall = Design.of(rows(torch.zeros(4000, 1600)), torch.ones(1, 4000), False)
     for design, steps, pays in [(small, 50, False), (wide, 10**9, False), (tall, 50, True), (tall, 5, False)]:
-        n = len(design.X)
+        n = design.X.part.n
         assert Preconditioner(design, torch.ones(n))._pays(torch.zeros(1, 10, n), 1, n, steps) is pays
+
+
+@pytest.mark.parametrize("Classifier", CLASSIFIERS)
+def test_pieces_on_disk_give_what_they_give_together(Classifier, digits, labels, tmp_path):
+    whole = Classifier(C=[0.01, 0.1], tol=1e-8).fit(digits, labels)
+    for i, part in enumerate(np.array_split(digits, 5)):
+        np.save(tmp_path / f"{i}.npy", part)
+    pieces = [np.load(tmp_path / f"{i}.npy", mmap_mode="r") for i in range(5)]
+    model = clone(whole).fit(pieces, labels)
+    assert model.C_ == whole.C_
+    assert_allclose(model.coef_, whole.coef_, rtol=1e-4, atol=1e-6)
+    assert_array_equal(model.predict(pieces), whole.predict(digits))
+
+
+def test_pieces_of_other_widths_are_refused(digits, labels):
+    with pytest.raises(ValueError, match="every piece as many features"):
+        LinearSVM().fit([digits[:900], digits[900:, :-1]], labels)
+    with pytest.raises(ValueError, match="inconsistent numbers"):
+        LinearSVM().fit([digits[:900]], labels)

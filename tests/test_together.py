@@ -5,7 +5,7 @@ import pytest
 import torch
 from sklearn.datasets import load_digits
 
-from orbitpool import TIOMP, TIRBM, ConvFeatures, TIAutoencoder, load, together
+from orbitpool import TIOMP, TIRBM, ConvFeatures, LinearSVM, SoftmaxRegression, TIAutoencoder, load, together
 from orbitpool import transforms as T
 from spreading import spread
 
@@ -93,6 +93,24 @@ def test_processes_whiten_and_encode_the_same(sizes):
         for found, whitening in spread(dense, processes, sizes):
             np.testing.assert_allclose(whitening, matrix, atol=1e-5)
             np.testing.assert_allclose(found, features, atol=1e-5)
+
+
+def classified(kind, pieces):
+    """A classifier of digits, with C chosen by cross-validation, and what it says of some of them."""
+    X, y = load_digits(return_X_y=True)
+    X = X / 16
+    model = (LinearSVM if kind == "svm" else SoftmaxRegression)(C=[0.001, 0.1], tol=1e-8)
+    model.fit(np.array_split(X, pieces) if pieces > 1 else X, y)
+    return model.coef_, model.C_, model.cv_results_["mean_test_score"], model.n_iter_, model.decision_function(X[:99])
+
+
+@pytest.mark.parametrize(("kind", "pieces"), [("svm", 1), ("softmax", 1), ("svm", 3)])
+def test_processes_classify_the_same(kind, pieces):
+    (alone,) = spread(classified, 1, kind, 1)
+    for processes in (2, 4):
+        for found in spread(classified, processes, kind, pieces):
+            for theirs, ours in zip(found, alone, strict=True):
+                np.testing.assert_allclose(theirs, ours, atol=1e-5)
 
 
 def unseeded():

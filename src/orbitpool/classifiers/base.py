@@ -19,7 +19,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_consistent_length, check_is_fitted, validate_data
 from torch import Tensor
 
-from orbitpool.classifiers.design import Design, chunk_rows, full_precision
+from orbitpool import together
+from orbitpool.classifiers.design import CHUNK, Design, Rows, chunk_rows, full_precision
 from orbitpool.classifiers.losses import Loss, logits
 from orbitpool.classifiers.newton import Solution, minimise
 from orbitpool.classifiers.preconditioner import Preconditioner
@@ -68,15 +69,16 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.classes_, codes = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(f"y has only one class, {self.classes_[0]!r}; give labels of at least 2 classes")
-        device, dtype = choose_device(self.device, X), working_dtype(X)
+        device, dtype = self._place(X)
         weight = np.ones(len(y)) if sample_weight is None else _weights(sample_weight, y)
         judged = None if valid is None else (self._inputs(valid[0]), _numpy(valid[1]))
+        part = _share(X, codes)
         with torch.no_grad(), full_precision(device):
-            rows = _tensor(X).to(device, dtype)
-            weights = torch.as_tensor(weight, device=device)[None].to(dtype)
-            task = _Task(self, rows, torch.as_tensor(codes, device=device), len(self.classes_), weights)
+            rows = Rows.of(_tensor(X), device, dtype, part)
+            weights = torch.as_tensor(weight[part.own], device=device)[None].to(dtype)
+            task = _Task(self, rows, torch.as_tensor(codes[part.own], device=device), len(self.classes_), weights)
             if judged is not None:
-                self._adopt(task, *self._choose_on(task, _tensor(judged[0]).to(device, dtype), judged[1]))
+                self._adopt(task, *self._choose_on(task, _tensor(judged[0]), judged[1]))
                 return self
             C, W = float(self.C) if np.ndim(self.C) == 0 else None, None
             self.cv_results_ = None
@@ -101,23 +103,24 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _choose(self, task: _Task, weights: Tensor, y: Any) -> tuple[float, Tensor]:
         """The C of the best mean accuracy on held-out folds, the smallest of equals, and a start (1, K, D + 1)."""
-        train, test = self._folds(y, weights)
+        own = task.X.part.own
+        train, test = (fold[:, own] for fold in self._folds(y, weights))
         judged, tiny = test * weights, torch.finfo(weights.dtype).tiny
         problem, W, best, scores = task.weighted(train * weights), None, None, []
         for C in self._grid():
             solution = problem.solve(C, W)
             W = solution.W
             right = (_winners(solution.F) == task.codes) * judged
-            scores.append((right.sum(1) / judged.sum(1).clamp_min(tiny)).cpu().numpy())
+            scores.append((task.X.total(right) / task.X.total(judged).clamp_min(tiny))[:, 0].cpu().numpy())
             if np.mean(scores[-1]) > max((np.mean(s) for s in scores[:-1]), default=-1.0):
                 best = (C, W.mean(0, keepdim=True))
         self._record(scores)
         assert best is not None
         return best
 
-    def _choose_on(self, task: _Task, X: Tensor, y: Any) -> tuple[float, Design, Solution]:
+    def _choose_on(self, task: _Task, X: Any, y: Any) -> tuple[float, Design, Solution]:
         """The C of the best accuracy on other rows, the smallest of equals, with the design and solution there."""
-        check_consistent_length(X, y)
+        check_consistent_length(range(sum(map(len, X)) if isinstance(X, list) else len(X)), y)
         problem, W, best, scores = task.whole, None, None, []
         unseen = problem.design.on(X)
         for C in self._grid():
@@ -161,41 +164,64 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         train, test = torch.as_tensor(parts, device=like.device)
         return train.to(like.dtype), test
 
+    def _place(self, X: Any) -> tuple[torch.device, torch.dtype]:
+        """The device and the float type to work with on checked inputs."""
+        pieces = X if isinstance(X, list) else [X]
+        dtypes = {working_dtype(x) for x in pieces}
+        wish = None if isinstance(X, list) else X  # pieces are brought to a GPU one after the other
+        return choose_device(self.device, wish), torch.float64 if torch.float64 in dtypes else torch.float32
+
     def _inputs(self, X: Any, y: Any = None) -> Any:
-        """X as (N, D), a NumPy array or a tensor, checked but not converted; with labels y, (X, y) of a new model."""
+        """X as (N, D), a NumPy array, a tensor or a list of tensors, checked but not converted; with y, (X, y)."""
+        if _in_pieces(X):
+            return self._checked_pieces([_tensor(x) for x in X], y)
         if not isinstance(X, Tensor):
             if y is None:
                 return validate_data(self, X, reset=False, dtype="numeric")
             X, y = validate_data(self, X, y, dtype="numeric")
             check_classification_targets(y)
             return X, y
-        if X.ndim != 2 or 0 in X.shape or X.is_complex():
-            raise ValueError(f"X has shape {tuple(X.shape)} and {X.dtype}; give real (N, features), none of them 0")
-        if not bool(torch.stack([x.isfinite().all() for x in torch.split(X, chunk_rows(X))]).all()):
-            raise ValueError("X contains NaN or infinity; every value must be finite: drop or fill those rows first")
-        if y is None:
-            if X.shape[1] != self.n_features_in_:
+        found = self._checked_pieces([X], y)
+        return found[0] if y is None else (found[0][0], found[1])
+
+    def _checked_pieces(self, pieces: list[Tensor], y: Any = None) -> Any:
+        """Tensors (n, D) that follow each other, and labels of all their rows, if there are."""
+        for X in pieces:
+            if X.ndim != 2 or 0 in X.shape or X.is_complex() or X.shape[1] != pieces[0].shape[1]:
                 raise ValueError(
-                    f"X has {X.shape[1]} features, but {type(self).__name__} is expecting "
+                    f"X has shape {tuple(X.shape)} and {X.dtype}; give real (N, features), none of them 0, and in "
+                    "every piece as many features"
+                )
+            if not bool(torch.stack([x.isfinite().all() for x in torch.split(X, chunk_rows(X))]).all()):
+                raise ValueError(
+                    "X contains NaN or infinity; every value must be finite: drop or fill those rows first"
+                )
+        width, rows = int(pieces[0].shape[1]), sum(map(len, pieces))
+        if y is None:
+            if width != self.n_features_in_:
+                raise ValueError(
+                    f"X has {width} features, but {type(self).__name__} is expecting "
                     f"{self.n_features_in_} features as input"
                 )
-            return X
+            return pieces
         y = column_or_1d(y, warn=True)
-        check_consistent_length(X, y)
+        check_consistent_length(range(rows), y)
         check_classification_targets(y)
-        self.n_features_in_ = int(X.shape[1])
-        return X, y
+        self.n_features_in_ = width
+        return pieces, y
 
     def _respond(self, X: Any) -> Tensor:
         """The response to each row, (N, K), where X is or where it is worked on."""
         check_is_fitted(self)
         X = self._inputs(X)
-        device, dtype = choose_device(self.device, X), working_dtype(X)
+        device, dtype = self._place(X)
         rows = _tensor(X)
         coefficients, intercept = (torch.as_tensor(a).to(device, dtype) for a in (self.coef_, self.intercept_))
         with torch.no_grad(), full_precision(device):
-            parts = [x.to(device, dtype) @ coefficients.T for x in torch.split(rows, chunk_rows(rows))]
-            return torch.cat(parts).add_(intercept).to(rows.device)
+            pieces = [rows] if isinstance(rows, Tensor) else rows
+            part = together.part(sum(map(len, pieces)))
+            parts = [x @ coefficients.T for x in Rows.of(pieces, device, dtype, part, CHUNK)]
+            return part.gather(torch.cat(parts).add_(intercept)).to(pieces[0].device)
 
     def decision_function(self, X: Any) -> Any:
         """The response to each row, (N, classes), or (N,) for two classes: that of the second."""
@@ -218,9 +244,9 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 class _Task:
     """Rows on their device with the number of each row's class, and their weights (1, N)."""
 
-    def __init__(self, model: LinearClassifier, X: Tensor, codes: Tensor, n_classes: int, weights: Tensor) -> None:
+    def __init__(self, model: LinearClassifier, X: Rows, codes: Tensor, n_classes: int, weights: Tensor) -> None:
         self.model, self.X, self.codes = model, X, codes
-        columns = torch.arange(n_classes, device=X.device)[1 if n_classes == 2 else 0 :]
+        columns = torch.arange(n_classes, device=codes.device)[1 if n_classes == 2 else 0 :]
         self.member = (columns[:, None] == codes)[None]
         self.whole = self.weighted(weights)
         self.preconditioner = Preconditioner(self.whole.design, weights[0])
@@ -242,8 +268,8 @@ class _Weighted:
         member = self.task.member.to(weights.dtype)
         loss, share, steps = model._loss(member, C * weights), 1.0, 0
         if W is None:
-            W = weights.new_zeros(len(weights), member.shape[1], self.task.X.shape[1] + 1)
-            strength = C * float((weights.sum(-1) * self.design.moment.sum(-1)).max())
+            W = weights.new_zeros(len(weights), member.shape[1], self.task.X.width + 1)
+            strength = C * float((self.task.X.total(weights)[..., 0] * self.design.moment.sum(-1)).max())
             share = max(loss.gentle / strength, SMALLEST_SHARE)
         while share < 1 and steps < model.max_iter:
             smaller, most = model._loss(member, share * C * weights), min(2, model.max_iter - steps)
@@ -262,8 +288,26 @@ def _numpy(a: Any) -> Any:
     return a.detach().cpu().numpy() if isinstance(a, Tensor) else a
 
 
-def _tensor(X: Any) -> Tensor:
-    """X as a tensor that shares its memory where it can."""
+def _in_pieces(X: Any) -> bool:
+    """Whether X is a list of arrays or tensors (n, D), such as mapped files, that follow each other."""
+    return isinstance(X, (list, tuple)) and len(X) > 0 and all(getattr(x, "ndim", 0) == 2 for x in X)
+
+
+def _share(X: Any, codes: Any) -> together.Part:
+    """The rows that are this process's, if all processes were given the same."""
+    pieces, n = X if isinstance(X, list) else [X], len(codes)
+    if together.processes() == 1:
+        return together.alone(n)
+    some = [float(np.sum(_numpy(x[:: max(1, n // 64)][:64]), dtype=np.float64)) for x in (pieces[0], pieces[-1])]
+    together.check_same("X, or y,", n, pieces[0].shape[1], int((codes * np.arange(1, n + 1)).sum()), *some)
+    part = together.part(n)
+    return together.alone(n) if part.whole else part
+
+
+def _tensor(X: Any) -> Any:
+    """X, or each piece of it, as a tensor that shares its memory where it can."""
+    if isinstance(X, list):
+        return [_tensor(x) for x in X]
     if isinstance(X, Tensor):
         return X.detach()
     with warnings.catch_warnings():

@@ -1,16 +1,71 @@
-"""Products with the inputs and a constant feature, shifted and scaled, without a second copy of them."""
+"""Products with the inputs and a constant feature, shifted and scaled, without a second copy of them.
+
+All of them are sums over rows: over pieces of rows that need not be in memory together, and over processes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Self
 
 import torch
 from torch import Tensor
 
+from orbitpool.together import Part, alone
+
 CHUNK = 2**22  # values that are squared or converted at a time
+PIECE = 2**26  # values of a piece of X that are brought to the device at a time
 RIDGE = 1e-3  # of the mean variance, added to that of each feature before it is divided by
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of X that are this process's, in pieces, (n, D) each."""
+
+    pieces: list[Tensor]
+    device: torch.device
+    dtype: torch.dtype
+    part: Part
+
+    @classmethod
+    def of(
+        cls,
+        X: Tensor | Sequence[Tensor],
+        device: torch.device,
+        dtype: torch.dtype,
+        part: Part,
+        most: int = PIECE,
+    ) -> Self:
+        """A part of X: of a tensor on the device for good, of a sequence piece by piece whenever it is used."""
+        if isinstance(X, Tensor):
+            return cls([X[part.own].to(device, dtype)], device, dtype, part)
+        pieces: list[Tensor] = []
+        start = 0
+        for x in X:
+            own = x[max(part.own.start - start, 0) : max(part.own.stop - start, 0)]
+            pieces += torch.split(own, max(1, most // x.shape[1])) if len(own) else ()
+            start += len(x)
+        return cls(pieces, device, dtype, part)
+
+    @property
+    def width(self) -> int:
+        """The number of features D."""
+        return self.pieces[0].shape[1]
+
+    def __iter__(self) -> Iterator[Tensor]:
+        return (x.to(self.device, self.dtype) for x in self.pieces)
+
+    def along(self, of_rows: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+        """Pieces of X with those of (..., N) that belong to the same rows."""
+        return zip(self, torch.split(of_rows, [len(x) for x in self.pieces], -1), strict=True)
+
+    def total(self, of_rows: Tensor, dims: tuple[int, ...] = (-1,)) -> Tensor:
+        """The sum over all rows, and other dimensions if so named, which are kept."""
+        sums = of_rows.sum(dims, keepdim=True)
+        self.part.sum_(sums)
+        return sums
 
 
 class Design:
@@ -18,17 +73,17 @@ class Design:
 
     Parameters
     ----------
-    X : Tensor (N, D)
+    X : Rows (N, D)
     shift, scale : Tensor (B, 1, D)
     moment : Tensor (B, 1, D + 1)
         Mean square of each shifted and scaled feature.
     """
 
-    def __init__(self, X: Tensor, shift: Tensor, scale: Tensor, moment: Tensor) -> None:
+    def __init__(self, X: Rows, shift: Tensor, scale: Tensor, moment: Tensor) -> None:
         self.X, self.shift, self.scale, self.moment = X, shift, scale, moment
 
     @classmethod
-    def of(cls, X: Tensor, weights: Tensor, standardize: bool) -> Self:
+    def of(cls, X: Rows, weights: Tensor, standardize: bool) -> Self:
         """The design of X for each row of (B, N) weights: standardised by its weighted mean and variance, or as is."""
         mean, variance = (statistic[:, None] for statistic in moments(X, weights))
         if standardize:
@@ -39,19 +94,23 @@ class Design:
             squares = variance + mean.square()
         return cls(X, shift, scale, torch.cat([squares, torch.ones_like(squares[..., :1])], -1))
 
-    def on(self, X: Tensor) -> Design:
+    def on(self, X: Tensor | Sequence[Tensor]) -> Design:
         """The same shift and scale for other inputs."""
-        return Design(X, self.shift, self.scale, self.moment)
+        n = len(X) if isinstance(X, Tensor) else sum(map(len, X))
+        rows = Rows.of(X, self.X.device, self.X.dtype, alone(n))
+        return Design(rows, self.shift, self.scale, self.moment)
 
     def respond(self, W: Tensor) -> Tensor:
         """The response of each row to each column of weights, (B, K, N) from (B, K, D + 1)."""
         coefficients, intercept = self.raw(W)
-        return (coefficients.flatten(0, 1) @ self.X.T).view(*W.shape[:2], -1).add_(intercept)
+        responses = [coefficients.flatten(0, 1) @ x.T for x in self.X]
+        return _joined(responses).view(*W.shape[:2], -1).add_(intercept)
 
     def collect(self, R: Tensor) -> Tensor:
         """The sum of the rows with weights R, (B, K, D + 1) from (B, K, N): the transpose of `respond`."""
         total = R.sum(-1, keepdim=True)
-        sums = (R.flatten(0, 1) @ self.X).view(*R.shape[:2], -1)
+        sums = _added([r.flatten(0, 1) @ x for x, r in self.X.along(R)]).view(*R.shape[:2], -1)
+        self.X.part.sum_(total, sums)
         return torch.cat([(sums - total * self.shift) * self.scale, total], -1)
 
     def gram(self, problem: int, weight: Tensor) -> Tensor:
@@ -59,16 +118,18 @@ class Design:
 
         On a GPU, rows in float32 are rounded to bfloat16 and sums are not: enough for a preconditioner.
         """
-        D = self.X.shape[1]
-        total = self.X.new_zeros(D + 1, D + 1)
-        for rows in torch.split(weight.nonzero()[:, 0], max(chunk_rows(self.X), D // 8)):
-            x = self.X[rows].sub_(self.shift[problem]).mul_(self.scale[problem])
-            x = torch.cat([x, torch.ones_like(x[:, :1])], 1).mul_(weight[rows, None].sqrt())
-            if x.is_cuda and x.dtype == torch.float32:
-                x = x.bfloat16()
-                total = torch.addmm(total, x.T, x, out_dtype=torch.float32)
-            else:
-                total.addmm_(x.T, x)
+        D = self.X.width
+        total = weight.new_zeros(D + 1, D + 1)
+        for piece, weights in self.X.along(weight):
+            for rows in torch.split(weights.nonzero()[:, 0], max(chunk_rows(piece), D // 8)):
+                x = piece[rows].sub_(self.shift[problem]).mul_(self.scale[problem])
+                x = torch.cat([x, torch.ones_like(x[:, :1])], 1).mul_(weights[rows, None].sqrt())
+                if x.is_cuda and x.dtype == torch.float32:
+                    x = x.bfloat16()
+                    total = torch.addmm(total, x.T, x, out_dtype=torch.float32)
+                else:
+                    total.addmm_(x.T, x)
+        self.X.part.sum_(total)
         return total
 
     def raw(self, W: Tensor) -> tuple[Tensor, Tensor]:
@@ -77,16 +138,30 @@ class Design:
         return coefficients, W[..., -1:] - (coefficients * self.shift).sum(-1, keepdim=True)
 
 
-def moments(X: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+def moments(X: Rows, weights: Tensor) -> tuple[Tensor, Tensor]:
     """The mean and the variance of each feature under (B, N) weights, (B, D) each."""
-    share = weights / weights.sum(1, keepdim=True)
-    mean = share @ X
+    share = weights / X.total(weights)
+    mean = _added([s @ x for x, s in X.along(share)])
+    X.part.sum_(mean)
     centre = mean.mean(0)  # near enough to each mean that squares about it lose no digits
     squares = torch.zeros_like(mean)
-    rows = chunk_rows(X)
-    for x, s in zip(torch.split(X, rows), torch.split(share, rows, 1), strict=True):
-        squares.addmm_(s, (x - centre).square_())
+    for piece, shares in X.along(share):
+        rows = chunk_rows(piece)
+        for x, s in zip(torch.split(piece, rows), torch.split(shares, rows, 1), strict=True):
+            squares.addmm_(s, (x - centre).square_())
+    X.part.sum_(squares)
     return mean, (squares - (mean - centre).square()).clamp_min_(0)
+
+
+def _joined(parts: list[Tensor]) -> Tensor:
+    """What belongs to the rows of pieces as that of all, without a copy where there is one."""
+    return parts[0] if len(parts) == 1 else torch.cat(parts, -1)
+
+
+def _added(parts: list[Tensor]) -> Tensor:
+    for other in parts[1:]:
+        parts[0] += other
+    return parts[0]
 
 
 def chunk_rows(X: Tensor) -> int:

@@ -73,6 +73,10 @@ class _Problem:
         """The inner product of each independent problem, (B, K or 1, 1)."""
         return (a * b).sum(self.loss.dims, keepdim=True)
 
+    def dot_rows(self, a: Tensor, b: Tensor) -> Tensor:
+        """The inner product of what belongs to rows, (B, K or 1, 1)."""
+        return self.design.X.total(a * b, self.loss.dims)
+
     def norm(self, a: Tensor) -> Tensor:
         """The length of each independent problem's part, (B, K or 1, 1)."""
         length: Tensor = torch.linalg.vector_norm(a, dim=self.loss.dims, keepdim=True)
@@ -80,7 +84,9 @@ class _Problem:
 
     def value(self, W: Tensor, F: Tensor) -> Tensor:
         """The objective, (B, K or 1, 1)."""
-        return 0.5 * self.dot(self.penalty * W, W) + self.loss.value(F)
+        loss = self.loss.value(F)
+        self.design.X.part.sum_(loss)
+        return 0.5 * self.dot(self.penalty * W, W) + loss
 
     def gradient(self, W: Tensor, F: Tensor) -> Tensor:
         """The gradient of the objective by W, (B, K, D + 1)."""
@@ -125,15 +131,15 @@ class _Problem:
     def search(self, W: Tensor, F: Tensor, d: Tensor, U: Tensor) -> Tensor:
         """Where the objective is least along d, by Newton's method within a bracket, (B, K or 1, 1)."""
         pull, stiffness = self.dot(self.penalty * W, d), self.dot(self.penalty * d, d)
-        first = pull + self.dot(self.loss.slope(F), U)
+        first = pull + self.dot_rows(self.loss.slope(F), U)
         low, high, t = torch.zeros_like(first), torch.full_like(first, torch.inf), torch.ones_like(first)
         for _ in range(SEARCH_STEPS):
             at = torch.addcmul(F, t, U)
-            slope = pull + t * stiffness + self.dot(self.loss.slope(at), U)
+            slope = pull + t * stiffness + self.dot_rows(self.loss.slope(at), U)
             if bool((slope.abs() <= FLAT * first.abs()).all()):
                 break
             low, high = torch.where(slope < 0, t, low), torch.where(slope < 0, high, t)
-            bend = stiffness + self.dot(self.loss.bend(self.loss.curvature(at), U), U)
+            bend = stiffness + self.dot_rows(self.loss.bend(self.loss.curvature(at), U), U)
             step = torch.minimum(t - slope / bend.clamp_min(self.tiny), 4 * t)
             middle = torch.where(high.isinf(), 2 * low, (low + high) / 2)
             t = torch.where((step > low) & (step < high), step, middle)

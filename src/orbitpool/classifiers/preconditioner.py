@@ -48,7 +48,7 @@ class Preconditioner:
     """
 
     def __init__(self, design: Design, weight: Tensor) -> None:
-        self.design, self.weight = design, weight / weight.sum()
+        self.design, self.weight = design, weight / design.X.total(weight)
         self.gram: Tensor | None = None
         self.mass = 0.0
         self.shared: Inverse | None = None
@@ -60,11 +60,12 @@ class Preconditioner:
 
         `penalty` is (1, 1, D + 1); problems that are not `active`, (B, K or 1, 1), need no inverse.
         """
-        mass, inverse = diagonal.sum(-1, keepdim=True), None
-        own = diagonal * active
-        if self._pays(own, own[..., 0].numel(), int(own.count_nonzero()), self.last):
+        mass, inverse = design.X.total(diagonal), None
+        own, n = diagonal * active, design.X.part.n
+        counting = design.X.total(own.count_nonzero()[None])
+        if self._pays(own, own[..., 0].numel(), int(counting), self.last):
             self.kind, inverse = Kind.OWN, _inverse(_grams(design, own), penalty)
-        if inverse is None and self._pays(own, 1, own.shape[-1], self.plain):
+        if inverse is None and self._pays(own, 1, n, self.plain):
             self.kind, inverse = Kind.SHARED, self._shared(penalty, float(mass.mean()))
         if inverse is None:
             squares = (penalty + mass * design.moment).clamp_min_(torch.finfo(mass.dtype).tiny)
@@ -80,7 +81,7 @@ class Preconditioner:
 
     def _pays(self, like: Tensor, matrices: int, rows: int, steps: int) -> bool:
         """Whether matrices, from so many rows in all, cost less than steps on problems (B, K, N), and are not large."""
-        (B, K, N), D = like.shape, self.design.X.shape[1]
+        (B, K, _), N, D = like.shape, self.design.X.part.n, self.design.X.width
         products = 2 * rows * D**2 / (ROUNDED if like.is_cuda else 1)
         step = 4 * N * D * max(B * K, FEW)
         return products + matrices * max(D, LEAST) ** 3 < steps * step and matrices * D**2 <= max(N * D, SMALL)

@@ -56,7 +56,7 @@ class SoftmaxRegression(LinearClassifier):
 
         Parameters
         ----------
-        X : array or tensor (N, D)
+        X : array or tensor (N, D), or a list of such with N rows in all, which need not fit into memory together
         y : N labels, numbers or strings
         sample_weight : N weights of the loss, 0 or more, or None for 1
         X_valid, y_valid : inputs and labels to choose C by instead of cross-validation; they are not learned from
