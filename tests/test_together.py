@@ -113,6 +113,19 @@ def test_processes_classify_the_same(kind, pieces):
                 np.testing.assert_allclose(theirs, ours, atol=1e-5)
 
 
+def kept(path, n_iter):
+    return parameters(fitted(LEARNERS["gaussian"], n_iter, checkpoint=path))
+
+
+def test_another_number_of_processes_goes_on_to_the_same(tmp_path):
+    (undisturbed,) = spread(kept, 1, tmp_path / "whole", 6)
+    for processes, n_iter in ((2, 2), (1, 3), (3, 6)):
+        results = spread(kept, processes, tmp_path / "run", n_iter)
+    for result in results:
+        for part, expected in undisturbed.items():
+            np.testing.assert_allclose(result[part], expected, rtol=0, atol=1e-5, err_msg=part)
+
+
 def unseeded():
     return TIRBM(8, n_iter=1).fit(rows()).components_
 

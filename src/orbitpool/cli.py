@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from time import sleep
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -25,6 +29,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
+PATIENCE = 3.0  # seconds that the other processes give the first to say what is wrong
 INTERRUPTED = 130  # the exit status of what Ctrl-C has ended
 
 Results = Annotated[Path, typer.Option("--results", help="Folder of the results, one JSON a row.")]
@@ -239,7 +244,8 @@ def _aligned(table: Table) -> str:
 def main() -> None:
     """Run a command; what goes wrong is one sentence and a non-zero exit."""
     try:
-        app()
+        with _joined():
+            app()
     except SystemExit as end:
         if end.code == INTERRUPTED:
             kept = "what reproduce has finished is kept, and it goes on from there"
@@ -255,6 +261,23 @@ def main() -> None:
         _fail(f"out of memory ({str(error).splitlines()[0]}); use --device cpu, --quick, or fewer filters")
 
 
+@contextmanager
+def _joined() -> Iterator[None]:
+    """Inside, what torchrun has started works together, and the first process speaks for all."""
+    if "RANK" not in os.environ:
+        yield
+        return
+    from orbitpool import together
+
+    with together.joined():
+        if not together.first():
+            warnings.simplefilter("ignore")
+        yield
+
+
 def _fail(why: str, code: int = 1) -> None:
-    print(f"orbitpool: {why}", file=sys.stderr)
+    if os.environ.get("RANK", "0") != "0":
+        sleep(PATIENCE)  # if the first process has failed alike, torchrun has ended this one by then
+        why = f"process {os.environ['RANK']}: {why}"
+    print(f"orbitpool: {why}", file=sys.stderr, flush=True)
     sys.exit(code)

@@ -226,7 +226,12 @@ class Bars(Results):
 
 
 def choose(quiet: bool = False, as_json: bool = False) -> Display:
-    """The display for what a user asks for."""
+    """The display for what a user asks for; of processes that work together one is heard."""
+    if "torch" in sys.modules:  # else nobody can have been joined
+        from orbitpool import together
+
+        if not together.first():
+            return Display()
     if as_json:
         return JsonLines(quiet)
     if quiet:

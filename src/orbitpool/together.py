@@ -35,8 +35,14 @@ def joined() -> Iterator[None]:
         torch.cuda.set_device(here % gpus)
     enough = gpus >= int(os.environ.get("LOCAL_WORLD_SIZE", 1))
     dist.init_process_group(None if enough else "gloo")  # NCCL wants a GPU for each process
-    yield
-    dist.destroy_process_group()  # not after an error: others may be waiting, and torchrun ends them
+    try:
+        yield
+    except SystemExit as end:
+        if not end.code:
+            dist.destroy_process_group()
+        raise
+    else:
+        dist.destroy_process_group()  # not after an error: others may be waiting, and torchrun ends them
 
 
 @contextmanager
@@ -116,12 +122,10 @@ class Part:
         if self.whole:
             return own
         shares = [_share(self.n, each, processes()) for each in range(processes())]
-        t = _carried(own)
-        padded = t.new_zeros(shares[0].stop, *t.shape[1:])
-        padded[: len(t)] = t
-        parts = [torch.empty_like(padded) for _ in shares]
-        dist.all_gather(parts, padded)
-        return torch.cat([p[: s.stop - s.start] for p, s in zip(parts, shares, strict=True)]).to(own.device)
+        padded = own.new_zeros(shares[0].stop, *own.shape[1:])
+        padded[: len(own)] = own
+        parts = zip(_gathered(padded), shares, strict=True)
+        return torch.cat([rows[: share.stop - share.start] for rows, share in parts]).to(own.device)
 
 
 def part(n: int) -> Part:
@@ -155,6 +159,17 @@ def same_(*tensors: Tensor) -> None:
         t.copy_(sent)
 
 
+def everywhere(text: str) -> list[str]:
+    """What each process has to say, in their order."""
+    if processes() == 1:
+        return [text]
+    own = torch.tensor(list(text.encode()), dtype=torch.uint8)
+    lengths = _gathered(torch.tensor([len(own)]))
+    padded = torch.zeros(max(map(int, lengths)), dtype=torch.uint8)
+    padded[: len(own)] = own
+    return [bytes(t[: int(n)].tolist()).decode() for t, n in zip(_gathered(padded), lengths, strict=True)]
+
+
 def anywhere(here: bool) -> bool:
     """Whether something holds on any process."""
     if processes() == 1:
@@ -179,7 +194,7 @@ def check_same(what: str, *numbers: float) -> None:
         )
 
 
-def once(write: Callable[P, None]) -> Callable[P, None]:
+def once(write: Callable[P, object]) -> Callable[P, None]:
     """What is done by the first process alone, while the others wait; all of them fail if it does."""
 
     @wraps(write)
@@ -220,6 +235,14 @@ def _begin_sum(tensors: tuple[Tensor, ...]) -> Callable[[], None]:
             t.copy_(total.view(t.shape))
 
     return finish
+
+
+def _gathered(t: Tensor) -> list[Tensor]:
+    """The tensors, all of one shape, of all processes."""
+    sent = _carried(t)
+    parts = [torch.empty_like(sent) for _ in range(processes())]
+    dist.all_gather(parts, sent)
+    return parts
 
 
 def _carried(t: Tensor) -> Tensor:

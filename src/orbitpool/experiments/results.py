@@ -10,6 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from orbitpool import together
 from orbitpool.experiments.recipes import Recipe
 from orbitpool.wholefile import whole
 
@@ -95,10 +96,15 @@ def save(
 
 def write(result: dict[str, Any], path: Path) -> dict[str, Any]:
     """Write a result, whole or not at all; the result."""
+    _write(path, json.dumps(result, indent=1) + "\n")
+    return result
+
+
+@together.once
+def _write(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with whole(path) as file:
-        file.write((json.dumps(result, indent=1) + "\n").encode())
-    return result
+        file.write(text.encode())
 
 
 def versions() -> dict[str, str]:

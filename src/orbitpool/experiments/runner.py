@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from orbitpool import together
 from orbitpool.experiments import images, phones, results
 from orbitpool.experiments.recipes import Recipe
 from orbitpool.experiments.trial import Stages, Tell, Trial
@@ -74,10 +75,15 @@ class Row:
             )
         if self.before and not self.known:
             aside = self.path.with_suffix(".json.old")
-            self.path.replace(aside)
+            _move(self.path, aside)
             tell(f"the earlier result had other settings and is now {aside}")
             self.before = None
         self.result = results.save(self.recipe, self.settings, [*self.runs, run], self.folder, self.quick)
+
+
+@together.once
+def _move(path: Path, aside: Path) -> None:
+    path.replace(aside)
 
 
 def run(

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from orbitpool import together
 from orbitpool.wholefile import whole
 
 Bytes = NDArray[np.uint8]
@@ -47,9 +48,14 @@ def _shades(x: NDArray[Any], axes: tuple[int, ...] | None, count: int = 256) -> 
 
 def save_png(picture: Bytes, path: str | os.PathLike[str]) -> Path:
     """Write a picture, whole or not at all; its path."""
-    with whole(path) as file:
-        file.write(png(picture))
+    _write(Path(path), png(picture))
     return Path(path)
+
+
+@together.once
+def _write(path: Path, content: bytes) -> None:
+    with whole(path) as file:
+        file.write(content)
 
 
 def png(picture: Bytes) -> bytes:

@@ -176,7 +176,7 @@ class Learner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         seen, now = session.watched.double(), state.at
         found = *seen.shape, float(seen.sum()), float(seen.square().sum())
         together.check_same("X, or the checkpoint,", now.seed, now.epoch, now.batch, *found)
-        together.same_(*state.tensors.values())
+        together.same_(*(state.tensors[name] for name in sorted(state.tensors)))  # a file has them in any order
         batches = source.n_batches(self.batch_size)
         try:
             with Progress(type(self).__name__, options["n_iter"], batches, self.verbose, state.at) as progress:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from orbitpool import together
 from orbitpool.learners.checks import one_of
 from orbitpool.userdata.items import Columns
 from orbitpool.wholefile import check_place, whole
@@ -24,6 +25,7 @@ def check(path: Path) -> None:
     check_place(path)
 
 
+@together.once
 def write(path: Path, Z: NDArray[Any], columns: Columns) -> None:
     """Write features (N, F) and columns of N, whole or not at all."""
     with whole(path) as file:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from math import prod
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
+from orbitpool import together
 from orbitpool.images import ConvFeatures
 from orbitpool.learners import Learner
 from orbitpool.progress import say, task
@@ -63,10 +66,16 @@ def encode(model: Any, source: Path, strict: bool) -> tuple[NDArray[Any], Column
         else f"its own size up to {LARGEST} pixels"
     )
     say(f"encoding {len(found):,} images in {source}, each at {size}, in {'grey' if grey else 'colour'}")
-    for places, images in _read(found, range(len(found)), "encode"):
-        if images:
-            features.append(model.transform(_inputs(model, images, grey)))
-            there += places
+    part = together.part(len(found))
+    with together.apart():  # each process reads and encodes files of its own
+        for places, images in _read(found, range(len(found))[part.own], "encode"):
+            if images:
+                features.append(model.transform(_inputs(model, images, grey)))
+                there += places
+    if not part.whole:
+        there, features = _of_all(part, there, features, len(model.get_feature_names_out()))
+        everyone = (json.loads(said) for said in together.everywhere(json.dumps(found.problems)))
+        found.problems = list(dict.fromkeys(tuple(problem) for problems in everyone for problem in problems))
     _report(found)
     if not features:
         raise ValueError(f"none of {len(found):,} images in {source} can be read; see the reasons above")
@@ -74,6 +83,19 @@ def encode(model: Any, source: Path, strict: bool) -> tuple[NDArray[Any], Column
         "file": [found.names[i] for i in there],
         "label": [found.labels[i] for i in there],
     }
+
+
+def _of_all(
+    part: together.Part, there: list[int], features: list[NDArray[Any]], width: int
+) -> tuple[list[int], list[NDArray[Any]]]:
+    """Places that could be read, and their features, of all processes."""
+    own = torch.zeros(part.own.stop - part.own.start, width + 1)  # the last column says whether there is an image
+    if features:
+        rows = torch.tensor(there) - part.own.start
+        own[rows, :-1], own[rows, -1] = torch.from_numpy(np.concatenate(features)), 1.0
+    found = part.gather(own)
+    places = found[:, -1].nonzero()[:, 0]
+    return places.tolist(), [found[places, :-1].numpy()] if len(places) else []
 
 
 def _read(found: Images, places: Sequence[int], name: str) -> Iterator[tuple[list[int], list[Bytes]]]:
