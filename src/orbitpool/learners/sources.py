@@ -62,11 +62,15 @@ class Rows:
 
     def batches(self, size: int, order: int | None, skip: int) -> Iterator[Tensor]:
         """Minibatches in an order that depends on the seed alone."""
+        return (batch[:] for batch in self.chosen(size, order, skip))
+
+    def chosen(self, size: int, order: int | None, skip: int) -> Iterator[Chosen]:
+        """The same minibatches, of which only those rows are read that are asked for."""
         rows = torch.arange(len(self)) if order is None else _permutation(len(self), order)
         rows = rows.to(self.X.device) if isinstance(self.X, Tensor) else rows
         _advise(self.X, "NORMAL" if order is None else "RANDOM")
         for start in range(skip * size, len(self), size):
-            yield self._take(rows[start : start + size])
+            yield Chosen(self, rows[start : start + size])
             _advise(self.X, "DONTNEED")  # else every page that was ever read counts as ours
 
     def n_batches(self, size: int) -> int:
@@ -113,6 +117,19 @@ class Rows:
         chosen = rows if self.only is None else self.only.to(rows.device)[rows]
         taken = self.X[chosen.to(self.X.device)] if isinstance(self.X, Tensor) else self.X[chosen.numpy()]
         return convert(taken, self.dtype, self.device, self.checked)
+
+
+class Chosen:
+    """Rows of a source, read when they are asked for."""
+
+    def __init__(self, source: Rows, rows: Tensor) -> None:
+        self.source, self.rows, self.device = source, rows, source.device
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, which: slice | Tensor) -> Tensor:
+        return self.source._take(self.rows[which.to(self.rows.device) if isinstance(which, Tensor) else which])
 
 
 class Batches:

@@ -150,11 +150,13 @@ def train(
     end, and when the user interrupts.
     """
     watch, updates, now = Watch(model, state), Updates(model, state), state.at
+    # processes that work together each read their own rows of a batch
+    batches = source.batches if together.processes() == 1 else getattr(source, "chosen", source.batches)
     with _interruptible() as interrupted:
         stop = together.anywhere(interrupted())
         while now.epoch < n_iter and not stop and not _stalled(now.history, patience):
             start = perf_counter() - now.seconds
-            for v in source.batches(batch_size, now.seed + now.epoch if shuffle else None, now.batch):
+            for v in batches(batch_size, now.seed + now.epoch if shuffle else None, now.batch):
                 figures = updates(v)
                 now.batch, now.update, now.rows = now.batch + 1, now.update + 1, now.rows + len(v)
                 now.seconds = perf_counter() - start
@@ -203,7 +205,9 @@ class Updates:
         """Update by a batch; its squared error a pixel, activity, and mean square, (3,)."""
         if self.state.at.batch == 0:
             self.model._begin_epoch(self.state, v)
-        if not (v.is_cuda and self.model.REPLAYS and v.shape in self.seen and together.processes() == 1):
+        if together.processes() > 1:
+            return self._update(v)
+        if not (v.is_cuda and self.model.REPLAYS and v.shape in self.seen):
             self.seen.add(v.shape)
             return self._update(v)
         pace = self.model._pace(self.state.at.epoch)
