@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 import soundfile
 import typer
+from benchmarks import plan
 from PIL import Image
 from sklearn.datasets import load_sample_images
 
@@ -123,6 +124,10 @@ def test_snippets_and_commands_run(document, folder, monkeypatch, capsys):
             count += 1
     with capsys.disabled():
         print(f"\n{document.name}: {count} snippets and commands run, {len(skipped)} not")
+
+
+def test_the_plan_for_large_data_is_the_one_that_is_computed():
+    assert plan.table() in (HOME / "docs/scaling.md").read_text()
 
 
 def check_arguments(command):

@@ -247,7 +247,7 @@ def _gathered(t: Tensor) -> list[Tensor]:
 
 def _carried(t: Tensor) -> Tensor:
     """T on a device whose tensors the group can send."""
-    known = dist.get_backend_config()
-    if f"{t.device.type}:" in known:
-        return t
-    return t.cuda() if t.device.type == "cpu" else t.cpu()
+    known = dict(pair.split(":") for pair in dist.get_backend_config().split(","))
+    if t.is_cuda and known.get("cuda") != "nccl":
+        return t.cpu()
+    return t if t.is_cuda or "cpu" in known else t.cuda()

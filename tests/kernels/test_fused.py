@@ -8,6 +8,7 @@ from orbitpool import kernels, orbit
 from orbitpool import transforms as T
 from orbitpool.images.patches import dense_patches
 from orbitpool.images.whitening import normalize_contrast
+from orbitpool.together import Part
 
 fused = pytest.importorskip("orbitpool.kernels.fused", reason="needs triton")
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -35,6 +36,17 @@ def test_inference_is_the_posterior_and_a_draw_from_it(N, K, S, padding):
     u = torch.rand(K, N + padding, generator=torch.Generator(DEVICE).manual_seed(0), device=DEVICE).T[:N, :, None]
     below = p[:N].cumsum(-1)
     assert_close(h[:N], ((u < below) & (u >= below - p[:N])).float(), atol=0, rtol=0)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_part_of_a_batch_is_drawn_as_in_all_of_it(dtype):
+    """63 inputs, which short numbers are filled up to 64 of; a part has 21, filled up to 24."""
+    part, short = Part(63, slice(20, 41), 1 / 3, False), dtype == torch.bfloat16
+    a, b = logits(64 if short else 63, 37, 7, dtype)
+    own = torch.nn.functional.pad(a[part.own].permute(1, 2, 0), (0, 3 if short else 0)).contiguous()
+    *_, whole = fused.infer_(a, b, 63, torch.Generator(DEVICE).manual_seed(0))
+    *_, drawn = fused.infer_(own.permute(2, 0, 1), b, 21, torch.Generator(DEVICE).manual_seed(0), part)
+    assert_close(drawn[:21], whole[part.own], atol=0, rtol=0)
 
 
 @pytest.mark.parametrize(("N", "K", "S"), SIZES)
