@@ -32,7 +32,8 @@ X = np.random.default_rng(0).random((1000, 16))
 Kind = Dying if dies == "yes" else TIRBM
 Dying.__name__ = "TIRBM"
 Kind(8, n_iter=10, batch_size=100, random_state=0, checkpoint=checkpoint, checkpoint_every=15).fit(X).save(out)
-print("begun", os.environ["TORCHELASTIC_RESTART_COUNT"], "times before")
+if os.environ["RANK"] == "0":
+    print("begun", os.environ["TORCHELASTIC_RESTART_COUNT"], "times before")
 dist.destroy_process_group()
 """
 
@@ -85,6 +86,6 @@ def test_a_worker_that_dies_is_started_again_and_goes_on_from_the_checkpoint(tmp
     start = [*TORCHRUN, 2, "--max-restarts", 1, script]
     for name, dies, begun in (("undisturbed", "no", 0), ("dying", "yes", 1)):
         stdout, _ = run(*start, tmp_path / f"{name}.checkpoint", tmp_path / f"{name}.safetensors", dies)
-        assert stdout.count(f"begun {begun} times before") == 2
+        assert stdout.count(f"begun {begun} times before") == 1
     one, two = (load(tmp_path / f"{name}.safetensors") for name in ("undisturbed", "dying"))
     assert np.array_equal(one.components_, two.components_)
