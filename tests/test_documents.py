@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 import soundfile
 import typer
+from lab import results
 from PIL import Image
 from sklearn.datasets import load_sample_images
 
@@ -180,3 +181,7 @@ def resolve(name):
         except AttributeError:
             found = importlib.import_module(f"{found.__name__}.{part}")
     return found
+
+
+def test_the_page_of_results_is_what_the_results_say():
+    assert results.PAGE.read_text() == results.page(), "write it anew: PYTHONPATH=src python -m lab.results"
