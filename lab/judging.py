@@ -1,13 +1,16 @@
 """What a try scores: accuracy in cross-validation of the classifier of its row, on training (and validation) images."""
 
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import torch
+from torch import Tensor
 from torch.nn.functional import softplus
 
 from lab.readings import reread
@@ -18,7 +21,7 @@ from orbitpool.encoders import Encoder
 from orbitpool.experiments import images
 from orbitpool.experiments.making import fit
 from orbitpool.experiments.recipes import Recipe, select
-from orbitpool.learners import Diverged
+from orbitpool.learners import Diverged, tirbm
 
 COLUMNS = ("row", "different", "seed", "accuracy", "C", "seconds", "device")
 
@@ -32,8 +35,10 @@ def tried(
     data = load(recipe.dataset, table, different.get("reading"), seed, data_dir)
     features = images.make_features(recipe, seed, device)
     name = torch.cuda.get_device_name(place) if place.type == "cuda" else "cpu"
+    approximate = patch.object(tirbm, "tilt_", _tilt_approximately) if "gradient" in different else nullcontext()
     try:
-        fit(features, _inputs(recipe, data.X_train))
+        with approximate:
+            fit(features, _inputs(recipe, data.X_train))
     except Diverged:
         return seed, "diverged", "", f"{perf_counter() - start:.1f}", name
     learner = features if recipe.conv is None else features.learner_
@@ -71,6 +76,12 @@ def load(dataset: str, table: str, reading: str | None, seed: int, data_dir: Pat
 
 def _inputs(recipe: Recipe, X: Any) -> Any:
     return X if recipe.conv is not None else np.asarray(X, dtype=np.float32)
+
+
+def _tilt_approximately(p: Tensor, z: Tensor, cost: float, slope: Tensor, n: int) -> Tensor:
+    """`kernels.tilt_` with h (1 - h) for the gradient of a pose, as in the authors' code."""
+    p *= 1 - cost * slope[:, None] * (1 - p)
+    return p.float().sum(0) / n
 
 
 def _encoder(made: Any, encoding: Any, *args: Any, **kwargs: Any) -> Encoder:
