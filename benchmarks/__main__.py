@@ -26,11 +26,11 @@ def main() -> int:
         for row in PARTS[part].run():
             rows.append(replace(row, noisy=others.look() > NOISE))
             print(_line(rows[-1], before["ratios"].get(row.name)), flush=True)
-    record.save(rows, record.LAST)
+    record.save(rows, record.LAST, {})
     if any(row.noisy for row in rows):
-        print("~ other programs were at work, so this says little and is not held to the record")
+        print("~ other programs were at work: this says little, is not recorded and not held to the record")
     if given.record:
-        record.save(rows, record.RECORDED)
+        record.save([row for row in rows if not row.noisy], record.RECORDED, before["ratios"])
         return 0
     worse = record.slower(rows, before)
     for line in worse:

@@ -36,9 +36,9 @@ def recorded() -> dict[str, Any]:
     return json.loads(RECORDED.read_text()) if RECORDED.exists() else {"machine": {}, "ratios": {}}
 
 
-def save(rows: Sequence[Row], path: Path) -> None:
-    """Write what was measured."""
-    ratios = {row.name: round(row.value, 3) for row in rows}
+def save(rows: Sequence[Row], path: Path, kept: dict[str, float]) -> None:
+    """Write what was measured, and what is to be kept of older ratios."""
+    ratios = kept | {row.name: round(row.value, 3) for row in rows}
     path.write_text(json.dumps({"machine": machine(), "ratios": ratios}, indent=1) + "\n")
 
 
