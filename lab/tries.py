@@ -1,13 +1,23 @@
-"""What is tried: rows of the tables, and what is different from BASE. Lists are only ever added to."""
+"""What is tried: rows of the tables, and what is different from BASE."""
 
 from math import pi
 from typing import Any
 
-from orbitpool.experiments.recipes import GAUSSIAN, PATCH_SCALES, PATCH_SHIFTS
+from orbitpool.experiments.recipes import PATCH_SCALES, PATCH_SHIFTS
 
 Try = tuple[str, dict[str, Any]]
 
-_GAUSSIAN = {**GAUSSIAN, "sigma": "learned", "weight_decay": 1e-4, "sparsity_target": 0.1, "sparsity_cost": 3.0}
+_GAUSSIAN: dict[str, Any] = {
+    "visible": "gaussian",
+    "sigma": "learned",
+    "two_sided": True,
+    "learning_rate": 0.005,
+    "learning_rate_decay": 0.01,
+    "momentum": {0: 0.5, 5: 0.9},
+    "weight_decay": 1e-4,
+    "sparsity_target": 0.1,
+    "sparsity_cost": 3.0,
+}
 BASE: dict[tuple[str, str | None], dict[str, Any]] = {  # where tries started; recipes have moved on
     ("table1", "TIRBM"): {"n_iter": 100},  # else as the learner has it by default
     ("table2", "TIRBM"): {**_GAUSSIAN, "batch_size": 200, "n_iter": 40},
@@ -40,17 +50,17 @@ BESIDE = ("transforms", "reading", "encoding", "gradient", "conv")
 
 def digits(row: str, **different: Any) -> Try:
     """What is in BESIDE, and parameters of the learner."""
-    beside = {name: different.pop(name) for name in BESIDE if different.get(name) is not None}
-    return row, beside | ({"parameters": different} if different else {})
+    beside = {name: different.pop(name, None) for name in BESIDE} | {"parameters": different}
+    return row, {name: value for name, value in beside.items() if value}
 
 
 def patches(row: str, epochs: int, **different: Any) -> Try:
     """So many epochs of 500 updates."""
-    different = {name: value for name, value in different.items() if value is not None}
     return digits(row, conv={"n_patches": 100_000}, n_iter=epochs, **different)
 
 
 def filters(row: str = "TIOMP combined", **different: Any) -> Try:
+    """Filters by (TI)OMP."""
     return digits(row, **different)
 
 
@@ -110,6 +120,8 @@ TRIES: dict[str, list[Try]] = {
         digits("rot TIRBM", sparsity_target=0.04, learning_rate=0.02, n_iter=200),
         digits("rot TIRBM", sparsity_target=0.03, learning_rate=0.1),
         digits("rot TIRBM", transforms=TURNS_64, sparsity_target=0.03),
+        *(digits(f"{name} RBM", sparsity_target=p) for name in ("rot", "scale", "trans-bgrand") for p in (0.02, 0.01)),
+        *(digits(f"scale-bgrand {machine}", sparsity_target=0.01) for machine in ("RBM", "TIRBM")),
         digits("rot TIRBM", sparsity_target=0.04, gradient="approximate"),
         digits("trans TIRBM", sparsity_target=0.02, gradient="approximate"),
         digits(

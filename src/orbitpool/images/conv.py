@@ -35,7 +35,7 @@ from orbitpool.learners.checks import at_least, finite, one_of, whole
 from orbitpool.modules import export_onnx
 
 CellSums = Callable[[Tensor, Tensor], Tensor]  # images (N, H, W, C) and the cells of their P patches to (N, cells, F)
-FEWEST = 64  # patches that an image is filled up to on a GPU
+FEWEST = 64  # patches that an image is filled up to where there are kernels
 MOST = 65_535  # images that a GPU takes at a time
 BUDGET = 128 * 2**20  # bytes of patches, or of their features, at a time
 
@@ -156,7 +156,8 @@ class ConvFeatures(AroundLearner):
         encode, budget = self._encoder(device, dtype)
         features = torch.empty(sum(len(at) for at, _ in groups), self._n_features_out, dtype=dtype, device=home)
         for all_at, images in groups:
-            some = min(MOST, max(1, budget // max(FEWEST, prod(self._places(images)))))
+            least = FEWEST if device.type == "cuda" else 1
+            some = min(MOST, max(1, budget // max(least, prod(self._places(images)))))
             for at, part in zip(torch.split(all_at, some), torch.split(images, some), strict=True):
                 features[at.to(home)] = self._pooled(encode, budget, part, device).to(home)
         return features if isinstance(X, Tensor) else features.numpy()
