@@ -1,4 +1,4 @@
-"""Sparse coding, against scikit-learn's dictionary learning: as many filters, passes and coefficients an input."""
+"""Sparse coding, against scikit-learn's dictionary learning: as many filters and passes, theirs by the lasso."""
 
 import warnings
 from collections.abc import Iterator

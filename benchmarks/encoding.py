@@ -9,7 +9,7 @@ from torch import Tensor
 from benchmarks.timing import Row, seconds
 from orbitpool import TIOMP, TIRBM, ConvFeatures
 from orbitpool import transforms as T
-from orbitpool.encoders import Encoder
+from orbitpool.encoders import Encoder, squash
 from orbitpool.images import dense_patches
 
 
@@ -40,6 +40,6 @@ def _plain(features: ConvFeatures, encoder: Encoder, P: Tensor, mean: Tensor, im
         x = ((normal - mean) @ P @ templates.T).view(625, 1600, 4)
         signed = [sign * x + bias for sign in (1, -1)]
         reduced = [a.amax(-1) if encoder.how == "max" else torch.logsumexp(a, -1) for a in signed]
-        z = encoder.squash(torch.cat(reduced, 1)).view(25, 25, -1)
+        z = squash(torch.cat(reduced, 1), encoder.how, encoder.alpha).view(25, 25, -1)
         rows.append(torch.cat([c.mean((0, 1)) for b in z.tensor_split(2) for c in b.tensor_split(2, 1)]))
     return torch.stack(rows)

@@ -24,10 +24,11 @@ def run() -> Iterator[Row]:
     """Ratios of an epoch to those of others, and of an update to a plain one and to its products."""
     for precision in PRECISIONS:
         short = precision == "bfloat16"
-        yield from _epoch(precision, ", bfloat16 products" if short else "", 0.4 if short else 0.7)
+        note = ", bfloat16 products" if short else ""
+        yield from _epoch(precision, note, 0.4 if short else 0.7)
         turns, tilts = T.rotations(28, 16, pi / 8), T.rotations(28, 16, pi / 32)
-        yield from _update(precision, turns, "16 turns", *((0.25, 1.4) if short else (0.55, 1.1)))
-        yield from _update(precision, tilts, "16 tilts of 6 degrees", None, None)
+        yield from _update(precision, turns, f"16 turns{note}", *((0.25, 1.4) if short else (0.55, 1.1)))
+        yield from _update(precision, tilts, f"16 tilts of 6 degrees{note}", None, None)
 
 
 def _epoch(precision: Any, note: str, limit: float) -> Iterator[Row]:

@@ -36,17 +36,21 @@ def recorded() -> dict[str, Any]:
     return json.loads(RECORDED.read_text()) if RECORDED.exists() else {"machine": {}, "ratios": {}}
 
 
-def save(rows: Sequence[Row], path: Path) -> None:
-    """Write what was measured."""
-    ratios = {row.name: round(row.value, 3) for row in rows}
+def save(rows: Sequence[Row], path: Path, kept: dict[str, float]) -> None:
+    """Write what was measured, and what is to be kept of older ratios."""
+    ratios = kept | {row.name: round(row.value, 3) for row in rows}
     path.write_text(json.dumps({"machine": machine(), "ratios": ratios}, indent=1) + "\n")
 
 
-def slower(rows: Sequence[Row], before: dict[str, Any]) -> list[str]:
-    """Every ratio of times that is beyond the margin, in words."""
-    ratios = before["ratios"]
-    return [
-        f"{row.name}: {row.value:.2f}, recorded was {ratios[row.name]:.2f}"
-        for row in rows
-        if row.timed and not row.noisy and row.value > MARGIN * ratios.get(row.name, float("inf"))
-    ]
+def held(rows: Sequence[Row], before: dict[str, Any]) -> tuple[int, list[str]]:
+    """How many ratios of times can be held to the record or to what they must reach, and those that fail, in words."""
+    count, failures, ratios = 0, [], before["ratios"]
+    for row in rows:
+        if row.noisy or not row.timed or (row.limit is None and row.name not in ratios):
+            continue
+        count += 1
+        if row.limit is not None and row.value > row.limit:
+            failures.append(f"{row.name}: {row.value:.2f}, and it must reach {row.limit:.2f}")
+        elif row.value > MARGIN * ratios.get(row.name, float("inf")):
+            failures.append(f"{row.name}: {row.value:.2f}, over {MARGIN} times the recorded {ratios[row.name]:.2f}")
+    return count, failures

@@ -1,13 +1,17 @@
 """What a try scores: accuracy in cross-validation of the classifier of its row, on training (and validation) images."""
 
-from dataclasses import replace
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import torch
+from torch import Tensor
 from torch.nn.functional import softplus
 
 from lab.readings import reread
@@ -18,7 +22,8 @@ from orbitpool.encoders import Encoder
 from orbitpool.experiments import images
 from orbitpool.experiments.making import fit
 from orbitpool.experiments.recipes import Recipe, select
-from orbitpool.learners import Diverged
+from orbitpool.kernels import reduce_templates
+from orbitpool.learners import Diverged, tirbm
 
 COLUMNS = ("row", "different", "seed", "accuracy", "C", "seconds", "device")
 
@@ -32,18 +37,23 @@ def tried(
     data = load(recipe.dataset, table, different.get("reading"), seed, data_dir)
     features = images.make_features(recipe, seed, device)
     name = torch.cuda.get_device_name(place) if place.type == "cuda" else "cpu"
+    approximate = (
+        patch.object(tirbm, "tilt_", _tilt_approximately)
+        if different.get("gradient") == "approximate"
+        else nullcontext()
+    )
     try:
-        fit(features, _inputs(recipe, data.X_train))
+        with approximate:
+            fit(features, images.inputs(recipe, data.X_train))
     except Diverged:
         return seed, "diverged", "", f"{perf_counter() - start:.1f}", name
     learner = features if recipe.conv is None else features.learner_
     if "encoding" in different:
         learner.encoder = partial(_encoder, learner.encoder, different["encoding"])
-        features.precision = "full" if different["encoding"] == "softplus" else "auto"
     known = [part for part in ("train", "valid") if getattr(data, f"X_{part}") is not None]
     X = np.concatenate([getattr(data, f"X_{part}") for part in known])
     y = torch.from_numpy(np.concatenate([getattr(data, f"y_{part}") for part in known]))
-    encoded = images.encode(features, _inputs(recipe, X), place)
+    encoded = images.encode(features, images.inputs(recipe, X), place)
     kind, options = images.classifier_of(recipe)
     folds = [torch.arange(len(y))] if data.folds is None else [torch.from_numpy(np.asarray(f)) for f in data.folds[:4]]
     judges = [kind(random_state=seed, **options).fit(encoded[fold], y[fold]) for fold in folds]
@@ -69,15 +79,29 @@ def load(dataset: str, table: str, reading: str | None, seed: int, data_dir: Pat
     return images.load_data(next(r for r in select(table) if r.dataset == dataset), seed, False, data_dir)
 
 
-def _inputs(recipe: Recipe, X: Any) -> Any:
-    return X if recipe.conv is not None else np.asarray(X, dtype=np.float32)
+def _tilt_approximately(p: Tensor, z: Tensor, cost: float, slope: Tensor, n: int) -> Tensor:
+    """`kernels.tilt_` with h (1 - h) for the gradient of a pose, as in the authors' code."""
+    p *= 1 - cost * slope[:, None] * (1 - p)
+    return p.float().sum(0) / n
 
 
-def _encoder(made: Any, encoding: Any, *args: Any, **kwargs: Any) -> Encoder:
+@dataclass(frozen=True)
+class Softplus:
+    """What each filter adds to the free energy, instead of its probability."""
+
+    of: Encoder
+
+    def folded(self, P: Tensor) -> Callable[[Tensor], Tensor]:
+        """As `Encoder.folded`."""
+        templates = self.of.templates(P)
+        return lambda v: softplus(reduce_templates(v, templates, self.of.bias, self.of.how, self.of.two_sided))
+
+
+def _encoder(made: Any, encoding: Any, *args: Any, **kwargs: Any) -> Encoder | Softplus:
     """Another way to encode with the same filters: "softplus", or [what, a number]."""
     old: Encoder = made(*args, **kwargs)
-    if encoding == "softplus":  # what each filter adds to the free energy
-        return replace(old, squash=softplus)
+    if encoding == "softplus":
+        return Softplus(old)
     what, number = encoding
     if what == "threshold":  # as the paper encodes with TIOMP
         gain = encoders.unit_gain(old.transforms.orbit(old.W))

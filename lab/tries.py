@@ -1,13 +1,23 @@
-"""What is tried: rows of the tables, and what is different from BASE. Lists are only ever added to."""
+"""What is tried: rows of the tables, and what is different from BASE."""
 
 from math import pi
 from typing import Any
 
-from orbitpool.experiments.recipes import GAUSSIAN, PATCH_SCALES, PATCH_SHIFTS
+from orbitpool.experiments.recipes import PATCH_SCALES, PATCH_SHIFTS
 
 Try = tuple[str, dict[str, Any]]
 
-_GAUSSIAN = {**GAUSSIAN, "sigma": "learned", "weight_decay": 1e-4, "sparsity_target": 0.1, "sparsity_cost": 3.0}
+_GAUSSIAN: dict[str, Any] = {
+    "visible": "gaussian",
+    "sigma": "learned",
+    "two_sided": True,
+    "learning_rate": 0.005,
+    "learning_rate_decay": 0.01,
+    "momentum": {0: 0.5, 5: 0.9},
+    "weight_decay": 1e-4,
+    "sparsity_target": 0.1,
+    "sparsity_cost": 3.0,
+}
 BASE: dict[tuple[str, str | None], dict[str, Any]] = {  # where tries started; recipes have moved on
     ("table1", "TIRBM"): {"n_iter": 100},  # else as the learner has it by default
     ("table2", "TIRBM"): {**_GAUSSIAN, "batch_size": 200, "n_iter": 40},
@@ -35,20 +45,23 @@ TURNS_AND_SHIFTS, TURNS_OF_SHIFTS = union(turns(6, 5, field=8), PATCH_SHIFTS), c
 TURNS_32, TURNS_64 = (("rotations", {"window": 28, "count": n, "step": 2 * pi / n}) for n in (32, 64))
 
 
-def digits(row: str, *, transforms: Any = None, reading: str | None = None, **parameters: Any) -> Try:
-    different = {"parameters": parameters, "transforms": transforms, "reading": reading}
-    return row, {name: value for name, value in different.items() if value}
+BESIDE = ("transforms", "reading", "encoding", "gradient", "conv")
 
 
-def patches(row: str, epochs: int, *, transforms: Any = None, encoding: Any = None, **parameters: Any) -> Try:
+def digits(row: str, **different: Any) -> Try:
+    """What is in BESIDE, and parameters of the learner."""
+    beside = {name: different.pop(name, None) for name in BESIDE} | {"parameters": different}
+    return row, {name: value for name, value in beside.items() if value}
+
+
+def patches(row: str, epochs: int, **different: Any) -> Try:
     """So many epochs of 500 updates."""
-    different = {"transforms": transforms, "encoding": encoding}
-    learned = {"conv": {"n_patches": 100_000}, "parameters": {"n_iter": epochs, **parameters}}
-    return row, learned | {name: value for name, value in different.items() if value}
+    return digits(row, conv={"n_patches": 100_000}, n_iter=epochs, **different)
 
 
-def filters(row: str = "TIOMP combined", *, transforms: Any = None, **parameters: Any) -> Try:
-    return row, {n: v for n, v in {"parameters": parameters, "transforms": transforms}.items() if v}
+def filters(row: str = "TIOMP combined", **different: Any) -> Try:
+    """Filters by (TI)OMP."""
+    return digits(row, **different)
 
 
 def _short(**parameters: Any) -> dict[str, Any]:
@@ -107,6 +120,17 @@ TRIES: dict[str, list[Try]] = {
         digits("rot TIRBM", sparsity_target=0.04, learning_rate=0.02, n_iter=200),
         digits("rot TIRBM", sparsity_target=0.03, learning_rate=0.1),
         digits("rot TIRBM", transforms=TURNS_64, sparsity_target=0.03),
+        *(digits(f"{name} RBM", sparsity_target=p) for name in ("rot", "scale", "trans-bgrand") for p in (0.02, 0.01)),
+        *(digits(f"scale-bgrand {machine}", sparsity_target=0.01) for machine in ("RBM", "TIRBM")),
+        digits("rot TIRBM", sparsity_target=0.04, gradient="approximate"),
+        digits("trans TIRBM", sparsity_target=0.02, gradient="approximate"),
+        digits(
+            "trans TIRBM",
+            sparsity_target=0.02,
+            transforms=compose(
+                ("translations", {"field": 32, "window": 28, "stride": 2}), ("pad", {"field": 28, "window": 32})
+            ),
+        ),
     ],
     "table2": [
         *(filters("OMP", alpha=alpha) for alpha in (0.25, 0.5)),
@@ -165,6 +189,23 @@ TRIES: dict[str, list[Try]] = {
         patches("TIRBM rotation", 75, sigma=0.12, learning_rate=0.002, transforms=turns(6, 3)),
         patches("RBM", 75, sigma=0.35),
         *(patches(f"TIRBM {one}", 75, sigma=0.12) for one in ("scaling", "translation")),
+        patches("TIRBM rotation", 75, sigma=0.12, gradient="approximate"),
+        patches("TIRBM rotation", 75, sigma=0.12, two_sided=False),
+        patches(
+            "TIRBM translation",
+            75,
+            sigma=0.12,
+            transforms=compose(
+                ("translations", {"field": 10, "window": 8, "stride": 2}), ("pad", {"field": 8, "window": 10})
+            ),
+        ),
+        filters(transforms=TURNS_OF_SCALES, two_sided=False),
+        filters(transforms=TURNS_OF_SCALES, unit_norm=False),
+        filters(transforms=TURNS_OF_SCALES, n_components=4000),
+        patches("TIRBM combined", 75, sigma=0.1, transforms=UNION, learning_rate=0.003),
+        patches("TIRBM combined", 75, sigma=0.08, transforms=UNION, learning_rate=0.002),
+        patches("TIRBM combined", 150, sigma=0.12, transforms=UNION),
+        patches("TIRBM combined", 75, sigma=0.12, transforms=UNION, n_components=4000),
     ],
     "table3": [
         *(patches("TIRBM combined", 75, transforms=UNION, sigma=s) for s in (0.18, 0.12, 0.08)),
@@ -176,5 +217,7 @@ TRIES: dict[str, list[Try]] = {
         patches("RBM", 75, sigma=0.25),
         *(patches(f"TIRBM {one}", 75, sigma=0.12) for one in ("scaling", "rotation", "translation")),
         patches("TIRBM combined", 75, sigma=0.12, transforms=UNION, sparsity_target=0.05),
+        patches("TIRBM combined", 75, sigma=0.08, transforms=UNION, learning_rate=0.002),
+        patches("TIRBM combined", 75, sigma=0.06, transforms=UNION, learning_rate=0.001),
     ],
 }

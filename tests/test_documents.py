@@ -15,6 +15,7 @@ import pytest
 import soundfile
 import typer
 from benchmarks import plan
+from lab import results
 from PIL import Image
 from sklearn.datasets import load_sample_images
 
@@ -185,3 +186,7 @@ def resolve(name):
         except AttributeError:
             found = importlib.import_module(f"{found.__name__}.{part}")
     return found
+
+
+def test_the_page_of_results_is_what_the_results_say():
+    assert results.PAGE.read_text() == results.page(), "write it anew: PYTHONPATH=src python -m lab.results"

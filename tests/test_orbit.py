@@ -180,6 +180,14 @@ def test_huge_logits_stay_finite(dtype, size):
     assert_close(orbit.total(a.detach().clone(), overwrite=True), torch.logsumexp(a, -1))
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, F64])
+@pytest.mark.parametrize("high", [5.0, 20.0, 79.0, 200.0])
+def test_overwriting_gives_what_copying_does(dtype, high, generator):
+    a = (torch.rand(3, 4, 5, generator=generator) * high).to(dtype)
+    assert_close(orbit.posterior(a.clone(), overwrite=True), orbit.posterior(a))
+    assert_close(orbit.pooled(a.clone(), overwrite=True), orbit.pooled(a), atol=1e-2, rtol=1e-2)
+
+
 def test_sampling_follows_the_posterior(generator):
     p = torch.tensor([[[0.2, 0.5, 0.1], [0.0, 0.0, 0.0], [1.0, 0.0, 0.0]]])
     poses = orbit.sample(p.expand(40_000, -1, -1), generator)

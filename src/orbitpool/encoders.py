@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 import torch
 from torch import Tensor
@@ -24,21 +23,20 @@ class Encoder:
     W: Tensor  # (K, D2)
     transforms: TransformSet
     how: str  # "logsumexp" or "max"
-    squash: Callable[[Tensor], Tensor]
     two_sided: bool = False
     bias: Tensor | None = None  # (K, S)
     scale: Tensor | None = None  # (K, S), the factors g
-    alpha: float = 0.0  # threshold, where there is one
+    alpha: float = 0.0  # threshold of a maximum
 
     def encode(self, v: Tensor) -> Tensor:
         """Features, (N, K) or (N, 2 K)."""
         reduced = reduce_orbit(v, self.W, self.transforms, self.bias, self.how, self.two_sided, self.scale)
-        return self.squash(reduced)
+        return squash(reduced, self.how, self.alpha)
 
     def folded(self, P: Tensor) -> Callable[[Tensor], Tensor]:
         """The features of P v as a function of v, (N, D) to (N, K) or (N, 2 K): P is folded into the filters once."""
-        templates = self.templates(P)
-        return lambda v: self.squash(reduce_templates(v, templates, self.bias, self.how, self.two_sided))
+        templates, how = self.templates(P), self.how
+        return lambda v: squash(reduce_templates(v, templates, self.bias, how, self.two_sided), how, self.alpha)
 
     def templates(self, P: Tensor) -> Tensor:
         """What P v is multiplied with in every pose, as something that v can be multiplied with, (K, S, D)."""
@@ -46,23 +44,24 @@ class Encoder:
         return (posed if self.scale is None else posed * self.scale[..., None]) @ P
 
 
+def squash(reduced: Tensor, how: str, alpha: float = 0.0) -> Tensor:
+    """Probabilities from log-sums over poses, what is above the threshold alpha from maxima."""
+    return reduced.sigmoid() if how == "logsumexp" else relu(reduced - alpha)
+
+
 def probability(W: Tensor, transforms: TransformSet, bias: Tensor, two_sided: bool = False) -> Encoder:
     """Probability that each filter is on in any pose. Eq. 10."""
-    return Encoder(W, transforms, "logsumexp", torch.sigmoid, two_sided, bias)
+    return Encoder(W, transforms, "logsumexp", two_sided, bias)
 
 
 def soft_threshold(
     W: Tensor, transforms: TransformSet, alpha: float, two_sided: bool = True, scale: Tensor | None = None
 ) -> Encoder:
     """max(max_s w_j' T_s v - alpha, 0). Section 5.3."""
-    return Encoder(W, transforms, "max", partial(_above, alpha), two_sided, None, scale, alpha)
+    return Encoder(W, transforms, "max", two_sided, None, scale, alpha)
 
 
 def unit_gain(templates: Tensor) -> Tensor:
     """What makes each of (K, S, D1) templates of unit norm, (K, S)."""
     lengths: Tensor = torch.linalg.vector_norm(templates, dim=-1)
     return lengths.clamp_min(1e-8).reciprocal()
-
-
-def _above(alpha: float, peak: Tensor) -> Tensor:
-    return relu(peak - alpha)

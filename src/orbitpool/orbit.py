@@ -197,7 +197,8 @@ def free_energy(v: Tensor, total: Tensor, c: Tensor, visible: Visible) -> Tensor
 
 def _safe(logits: Tensor) -> bool:
     """Whether exponentials can be added up as they are, if that is quickly said: a GPU would have to be waited for."""
-    return logits.device.type == "cpu" and logits.numel() > 0 and bool(logits.amax() < SAFE)
+    roomy = logits.device.type == "cpu" and logits.numel() > 0 and torch.finfo(logits.dtype).max > 1e38
+    return roomy and bool(logits.amax() < SAFE)
 
 
 def _check_generator(generator: torch.Generator, x: Tensor) -> None:

@@ -252,3 +252,16 @@ def test_bad_parameters_are_refused_before_anything_is_learned(digits, options, 
 def test_binary_units_warn_of_inputs_that_are_not_probabilities(digits):
     with pytest.warns(UserWarning, match="range from 0 to 16 and binary units take values from 0 to 1; scale"):
         TIRBM(4, n_iter=1).fit(digits * 16)
+
+
+@pytest.mark.parametrize("transforms", [None, SHIFTS, T.rotations(2, 4, pi / 2, field=(2, 3))])
+def test_short_numbers_learn_what_long_ones_do(transforms, generator):
+    X = (torch.rand(60, 6, generator=generator) < 0.3).float().numpy()
+    kinds = [
+        TIRBM(8, transforms, precision=precision, n_iter=3, batch_size=20, random_state=0).fit(X)
+        for precision in ("full", "bfloat16")
+    ]
+    full, short = (model.components_ for model in kinds)
+    assert full.dtype == short.dtype == np.float32
+    assert not np.array_equal(full, short)
+    assert np.corrcoef(full.ravel(), short.ravel())[0, 1] > 0.99

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
+READING = "noise where digits are black, scales up to the largest that fits"  # of footnote 6
 VARIATIONS = ("rot", "rot-bgimg", "scale", "scale-bgrand", "trans", "trans-bgrand")
 Floats = NDArray[np.float32]
 

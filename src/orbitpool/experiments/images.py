@@ -10,6 +10,7 @@ import torch
 
 from orbitpool import classifiers, datasets
 from orbitpool.datasets import Dataset
+from orbitpool.datasets.variations import READING
 from orbitpool.experiments.making import fit, in_words, make_learner
 from orbitpool.experiments.recipes import QUICK, Recipe
 from orbitpool.experiments.trial import Trial
@@ -25,12 +26,12 @@ def accuracies(trial: Trial) -> tuple[list[float], dict[str, Any]]:
     stages.tell_of(data.provenance, data.source)
     features = make_features(recipe, seed, str(device), trial.checkpoint)
     with stages("learn"):
-        fit(features, _inputs(recipe, data.X_train))
+        fit(features, inputs(recipe, data.X_train))
     encoded = {}
     for part in ("train", "valid", "test"):
         if (images := getattr(data, f"X_{part}")) is not None:
             with stages("encode", f"{len(images):,} {part} images"):
-                encoded[part] = encode(features, _inputs(recipe, images), device)
+                encoded[part] = encode(features, inputs(recipe, images), device)
     with stages("classify"):
         fitted, right = classify(recipe, data, encoded, seed)
     chosen = {"C": [float(c.C_) for c in fitted], "solver_steps": [int(c.n_iter_) for c in fitted]}
@@ -40,8 +41,10 @@ def accuracies(trial: Trial) -> tuple[list[float], dict[str, Any]]:
 def settings(recipe: Recipe, quick: bool) -> dict[str, Any]:
     """All that a result depends on but the seed and the data's origin."""
     kind, options = classifier_of(recipe)
+    made = {"reading": READING} if recipe.dataset in datasets.VARIATIONS else {}
     return {
         "dataset": recipe.dataset,
+        **made,
         "images": QUICK[recipe.table]["images"] if quick else "all",
         "features": in_words(make_features(recipe, 0, "cpu")),
         "classifier": in_words(kind(**options)),
@@ -86,7 +89,7 @@ def classifier_of(recipe: Recipe) -> tuple[Any, dict[str, Any]]:
     return getattr(classifiers, recipe.classifier["class"]), options
 
 
-def _inputs(recipe: Recipe, images: np.ndarray[Any, Any]) -> Any:
+def inputs(recipe: Recipe, images: np.ndarray[Any, Any]) -> Any:
     """Images as the learner takes them: whole ones as float32."""
     return images if recipe.conv is not None else np.asarray(images, dtype=np.float32)
 

@@ -36,7 +36,7 @@ from orbitpool.learners.training import seed_of
 from orbitpool.modules import export_onnx
 
 CellSums = Callable[[Tensor, Tensor], Tensor]  # images (N, H, W, C) and the cells of their P patches to (N, cells, F)
-FEWEST = 64  # patches that an image is filled up to on a GPU
+FEWEST = 64  # patches that an image is filled up to where there are kernels
 MOST = 65_535  # images that a GPU takes at a time
 BUDGET = 128 * 2**20  # bytes of patches, or of their features, at a time
 
@@ -158,7 +158,8 @@ class ConvFeatures(AroundLearner):
         features = torch.empty(sum(len(at) for at, _ in groups), self._n_features_out, dtype=dtype, device=home)
         own, order, share = own_images(groups)
         for all_at, images in own:
-            some = min(MOST, max(1, budget // max(FEWEST, prod(self._places(images)))))
+            least = FEWEST if device.type == "cuda" else 1
+            some = min(MOST, max(1, budget // max(least, prod(self._places(images)))))
             for at, part in zip(torch.split(all_at, some), torch.split(images, some), strict=True):
                 features[at.to(home)] = self._pooled(encode, budget, part, device).to(home)
         if not share.whole:

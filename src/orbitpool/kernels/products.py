@@ -31,7 +31,7 @@ def respond(u: Moved, W: Tensor, bias: Tensor | None = None) -> Tensor:
         return u.respond(W, bias)
     n, S, _ = u.shape
     if S == 1 and u.stride(2) == 1:
-        a = u[:, 0] @ W.T if bias is None else torch.addmm(bias[:, 0], u[:, 0], W.T)
+        a = u[:, 0] @ W.T if bias is None else torch.addmm(bias[:, 0].to(W.dtype), u[:, 0], W.T)
         return a[..., None]
     a = (W @ flat_moved(u)).view(-1, S, n)
     if bias is not None:

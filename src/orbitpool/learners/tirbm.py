@@ -62,8 +62,9 @@ class TIRBM(SoftmaxLearner):
         Hold out `validation_fraction` of the rows and stop when their reconstruction has not become better for
         `n_iter_no_change` epochs.
     precision : {"auto", "full", "bfloat16"}
-        Of the products in learning; sums and parameters keep the precision of the inputs. "auto" is bfloat16 for
-        float32 on a GPU, else full. Features are always computed in full.
+        Of the products in learning; sums and parameters keep the precision of the inputs, except that a CPU rounds
+        each product to bfloat16. "auto" is bfloat16 for float32 on a GPU, else full. Features are always computed in
+        full.
     checkpoint : path, optional
         Keep the run in this file, every `checkpoint_every` updates and at the end; `fit` goes on from it.
     verbose : bool

@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from orbitpool import orbit
-from orbitpool.encoders import Encoder, unit_gain
+from orbitpool.encoders import Encoder, squash, unit_gain
 from orbitpool.kernels import pool_templates
 
 
@@ -29,7 +29,7 @@ class OrbitModule(nn.Module):
         self.weight = nn.Parameter(encoder.W.clone())
         self.bias = None if encoder.bias is None else nn.Parameter(encoder.bias.clone())
         self.register_buffer("fixed", None)
-        self.transforms, self.how, self.squash = encoder.transforms, encoder.how, encoder.squash
+        self.transforms, self.how, self.alpha = encoder.transforms, encoder.how, encoder.alpha
         self.two_sided, self.unit_norm = encoder.two_sided, encoder.scale is not None
 
     def forward(self, v: Tensor) -> Tensor:
@@ -37,7 +37,7 @@ class OrbitModule(nn.Module):
         v, templates = v.flatten(1), self.templates()
         if v.shape[1] != templates.shape[2]:
             raise ValueError(f"inputs have {v.shape[1]} numbers each; the filters take {templates.shape[2]}")
-        return self.squash(pool_templates(v, templates, self.bias, self.how, self.two_sided))
+        return squash(pool_templates(v, templates, self.bias, self.how, self.two_sided), self.how, self.alpha)
 
     def templates(self) -> Tensor:
         """What inputs are multiplied with: every filter in every pose, (K, S, D1 C)."""

@@ -20,7 +20,7 @@ TITLES = {
     "figure4": "Figure 4: filters on natural images",
 }
 SMALL = " (quick: in small)"
-HEAD = ("", "paper", "ours", "values", "data", "minutes in all", "on")
+HEAD = ("", "paper", "ours", "values", "data", "seconds in all", "on")
 WORDS = (
     "Sohn & Lee, Learning Invariant Representations with Local Transformations (ICML 2012): its figures beside those "
     "that orbitpool measured, in percent: the mean over as many values as are named, seeds or published folds, and "
@@ -67,7 +67,7 @@ def _small(table: str) -> str:
 
 
 def _row(recipe: Recipe, result: dict[str, Any] | None) -> tuple[str, ...]:
-    paper = _spread(recipe.paper, recipe.paper_std)
+    paper = _spread(recipe.paper, recipe.paper_std) or "—"
     name = recipe.row if recipe.row == recipe.method else f"{recipe.row}: {recipe.method}"
     if result is None:
         return name, paper, "not run" if recipe.dataset else "a result of others", "", "", "", ""
@@ -75,7 +75,7 @@ def _row(recipe: Recipe, result: dict[str, Any] | None) -> tuple[str, ...]:
     devices = ", ".join(sorted({run["device"] for run in result["runs"]}))
     ours, count = _spread(result["mean"], result["std"]), str(len(result["values"]))
     ours += "" if results.is_current(result, recipe) else " (older recipe)"
-    return name, paper, ours, count, result["data"], f"{seconds / 60:.1f}", devices
+    return name, paper, ours, count, result["data"], f"{seconds:,.0f}", devices
 
 
 def _spread(mean: float | None, std: float | None) -> str:

@@ -49,7 +49,7 @@ def quarters(
     matrices: Sequence[Any], window: Sequence[int], device: torch.device, dtype: torch.dtype
 ) -> Quarters | None:
     """The quarter turns of a set of sparse (D2, D1) matrices, if it has them in this order."""
-    if len(matrices) % 4 or len(window) != 2 or window[0] != window[1] or window[0] == 1:
+    if len(matrices) % 4 or len(window) != 2 or window[0] != window[1] or window[0] == 1 or dtype.itemsize < 4:
         return None
     some = len(matrices) // 4
     close = torch.finfo(dtype).eps ** 0.75  # as weights are that would be the same without rounding

@@ -1,0 +1,19 @@
+"""What makes a benchmark fail; nothing is timed here."""
+
+from benchmarks.record import held
+from benchmarks.timing import Row
+
+BEFORE = {"machine": {}, "ratios": {"a": 0.4, "b": 0.4}}
+
+
+def test_a_ratio_fails_beyond_the_margin_or_its_limit():
+    count, failures = held([Row("a", 0.49), Row("b", 0.51), Row("new", 0.7, 0.6), Row("fine", 0.5, 0.6)], BEFORE)
+    assert count == 4
+    assert [line.split(":")[0] for line in failures] == ["b", "new"]
+    assert failures[0].endswith("0.51, over 1.25 times the recorded 0.40")
+    assert failures[1].endswith("0.70, and it must reach 0.60")
+
+
+def test_what_is_noisy_not_timed_or_without_measure_is_not_held():
+    rows = [Row("a", 9.0, noisy=True), Row("b", 9.0, timed=False), Row("other", 9.0)]
+    assert held(rows, BEFORE) == (0, [])
