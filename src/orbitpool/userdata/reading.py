@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 
+from orbitpool.arrayfiles import read_npy, read_npz
 from orbitpool.datasets.photographs import OUTSIDE, class_files, read_image
 from orbitpool.datasets.store import DataCorrupt
 from orbitpool.learners.checks import one_of
@@ -130,19 +130,15 @@ def _array(source: Path, strict: bool) -> Images:
 
 def load_array(source: Path) -> tuple[Any, list[str]]:
     """The array of a .npy file, mapped rather than read, or the images of an .npz file and their labels, if any."""
-    try:
-        held = np.load(source, mmap_mode="r", allow_pickle=False)
-        if isinstance(held, np.ndarray):
-            return held, []
-        arrays = {name: held[name] for name in held.files}
-    except (ValueError, EOFError, BadZipFile) as error:
-        raise ValueError(f"{source} cannot be read as arrays ({error}); write it with numpy.save or savez") from error
+    if source.suffix == ".npy":
+        return read_npy(source), []
+    arrays = read_npz(source)
     images = next((arrays[name] for name in ("images", "X") if name in arrays), None)
     if images is None:
         raise ValueError(
             f"{source} holds {', '.join(arrays) or 'nothing'}; call the images 'images', and labels 'labels'"
         )
-    labels = list(map(str, arrays.get("labels", arrays.get("y", []))))
+    labels = [str(label) for label in arrays.get("labels", arrays.get("y", np.array([]))).reshape(-1)]
     if labels and len(labels) != len(images):
         raise ValueError(f"{source} holds {len(images)} images and {len(labels)} labels; give one label an image")
     return images, labels
