@@ -7,8 +7,8 @@ from importlib import import_module
 
 from fire.summary import Part
 
-PARTS = ("inputs",)
-SHARES = {"inputs": 0.4}
+PARTS = ("inputs", "kills")
+SHARES = {"inputs": 0.25, "kills": 0.4}
 SHOWN = 20  # of what is wrong
 
 

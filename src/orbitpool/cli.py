@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -26,6 +27,10 @@ app = typer.Typer(
 )
 
 INTERRUPTED = 130  # the exit status of what Ctrl-C has ended
+KEPT = {
+    "reproduce": "what reproduce has finished is kept, and it goes on from there",
+    "fit": "what was learned is kept beside --out, and the same command goes on from there",
+}
 
 Results = Annotated[Path, typer.Option("--results", help="Folder of the results, one JSON a row.")]
 DataDir = Annotated[Path | None, typer.Option(help="Folder of the data; else $ORBITPOOL_DATA, else the cache.")]
@@ -238,12 +243,12 @@ def _aligned(table: Table) -> str:
 
 def main() -> None:
     """Run a command; what goes wrong is one sentence and a non-zero exit."""
+    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))  # as Ctrl-C: what can be kept is kept
     try:
         app()
     except SystemExit as end:
         if end.code == INTERRUPTED:
-            kept = "what reproduce has finished is kept, and it goes on from there"
-            _fail(f"interrupted; {kept if 'reproduce' in sys.argv[1:2] else 'nothing was written'}", INTERRUPTED)
+            _fail(f"interrupted; {KEPT.get(''.join(sys.argv[1:2]), 'nothing was written')}", INTERRUPTED)
         raise
     except FileNotFoundError as error:
         _fail(f"{error.filename} is not there; check its name" if error.filename else str(error))

@@ -123,6 +123,11 @@ class Learner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self
         """
         self._check()
+        with files.held(self.checkpoint):
+            self._fit(X)
+        return self
+
+    def _fit(self, X: Any) -> None:
         source = self._source(X, reset=True)
         data = source.fingerprint() if self.checkpoint else None
         restored = files.restore(self, data, source.device) if data else None
@@ -141,7 +146,6 @@ class Learner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             save=(lambda state: files.write(self, self.checkpoint, state, data)) if data else None,
             save_every=self.checkpoint_every,
         )
-        return self
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Go through X once, in its own order, and learn from it; starts a model if there is none yet.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +16,7 @@ from orbitpool import modelfile
 from orbitpool.kernels import choose_device
 from orbitpool.learners.checks import at_least, whole
 from orbitpool.learners.training import Counters, State
+from orbitpool.wholefile import alone
 
 if TYPE_CHECKING:
     from orbitpool.learners.base import Learner
@@ -90,6 +93,13 @@ def restore(learner: Learner, data: str, device: torch.device) -> State | None:
     with modelfile.understood(path):
         _check_tensors(learner, _state(content, tensors, device, exact=False).tensors)
     return _state(content, tensors, device, exact=True)
+
+
+@contextmanager
+def held(checkpoint: str | os.PathLike[str] | None) -> Iterator[None]:
+    """Nobody else goes on from a checkpoint, or writes it, at the same time."""
+    with nullcontext() if checkpoint is None else alone(checkpoint):
+        yield
 
 
 def _state(content: dict[str, Any], tensors: dict[str, Tensor], device: torch.device, exact: bool) -> State:

@@ -24,6 +24,8 @@ from orbitpool.userdata.judging import Judgement, judge
 from orbitpool.userdata.looking import in_words, tiles
 from orbitpool.wholefile import check_place
 
+CHECKPOINT_EVERY = 100  # updates
+
 
 @dataclass(frozen=True)
 class Kind:
@@ -48,13 +50,23 @@ def fit(source: Path, out: Path, kind: str | None, **options: Any) -> Any:
     one_of("kind", name, KINDS)
     _check_apart(out, source)
     check_place(out)
+    kept = checkpoint_of(out)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "training was interrupted")
-        model = KINDS[name].learn(source, **options)
+        if kept.exists():
+            say(f"going on from {kept}, which a run that was stopped has left")
+        model = KINDS[name].learn(source, checkpoint=kept, checkpoint_every=CHECKPOINT_EVERY, **options)
     if interrupted(model):
         raise KeyboardInterrupt  # half a model is not what was asked for
+    getattr(model, "learner_", model).set_params(checkpoint=None)
     model.save(out)
+    kept.unlink(missing_ok=True)
     return model
+
+
+def checkpoint_of(out: Path) -> Path:
+    """Where learning that is stopped goes on from, beside what it is to become."""
+    return out.with_name(f".{out.name}.checkpoint")
 
 
 def _check_apart(out: Path, *inputs: Path) -> None:
