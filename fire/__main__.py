@@ -7,8 +7,8 @@ from importlib import import_module
 
 from fire.summary import Part
 
-PARTS = ("inputs", "kills")
-SHARES = {"inputs": 0.25, "kills": 0.4}
+PARTS = ("inputs", "kills", "disks", "races", "arguments")
+SHARES = {"inputs": 0.25, "kills": 0.4, "disks": 0.15, "races": 0.1, "arguments": 0.1}
 SHOWN = 20  # of what is wrong
 
 

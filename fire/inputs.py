@@ -245,7 +245,7 @@ def run(seconds: float, seed: int, count: int = 10_000, workers: int = 2) -> Par
         others = [number for number in range(len(crew[0].names)) if number not in once]
         rest = ((others[case % n_readers], seed * count + case) for case in range(count - len(once)))
         todo = chain(((number, 0) for number in once), rest)
-        for outcome in _outcomes(crew, todo, start + seconds):
+        for outcome in _outcomes(crew, todo, perf_counter() + seconds):
             tally.add(outcome)
         for worker in crew:
             worker.end()

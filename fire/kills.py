@@ -1,4 +1,4 @@
-"""SIGKILL, SIGTERM and Ctrl-C at random moments of fit, encode and reproduce; all go on to what they would have been."""
+"""SIGKILL, SIGTERM and Ctrl-C at random moments of fit, encode and reproduce, which go on to the same end."""
 
 import gzip
 import json

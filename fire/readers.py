@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 import struct
+import tarfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -15,12 +16,12 @@ from typing import Any
 import numpy as np
 
 import orbitpool
-from orbitpool import TIRBM, ConvFeatures, SpeechFeatures, datasets, modelfile
+from orbitpool import TIRBM, ConvFeatures, Shards, SpeechFeatures, datasets, modelfile
 from orbitpool import transforms as T
 from orbitpool.datasets import objects, photographs, written
 from orbitpool.experiments import results
 from orbitpool.speech import read_audio, read_phn, read_table
-from orbitpool.userdata import choosing, featurefiles, reading
+from orbitpool.userdata import choosing, featurefiles, featurefolder, reading
 
 Pack = Callable[[bytes], bytes]
 
@@ -62,6 +63,7 @@ def readers() -> list[Reader]:
         *_objects(),
         *_images(),
         *_arrays(),
+        *_shards(),
         *_tables(),
         *_sounds(),
         *_models(),
@@ -319,6 +321,58 @@ def _arrays() -> Iterator[Reader]:
         )
     inside = {"features": Z, "labels": np.array(columns["label"]), "files": np.array(columns["file"])}
     yield _inside_npz("features in .npz", inside, "z.npz", lambda p: featurefiles.read(p / "z.npz"), _are_features)
+
+
+def _tar(members: dict[str, bytes]) -> bytes:
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode="w") as made:
+        for name, content in members.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            made.addfile(info, io.BytesIO(content))
+    return file.getvalue()
+
+
+def _shards() -> Iterator[Reader]:
+    import pandas as pd
+
+    png = picture("png")
+    tar = _tar({f"a/{i}.png": png for i in range(3)} | {f"a/{i}.cls": b"7" for i in range(3)})
+    pictures, numbers = io.BytesIO(), io.BytesIO()
+    pd.DataFrame({"image": [png] * 3, "label": [1, 2, 3]}).to_parquet(pictures)
+    pd.DataFrame({"a": np.arange(4.0), "b": [[1.0, 2.0]] * 4}).to_parquet(numbers)
+    array = _npy((255 * _photograph(16)[None].repeat(4, 0)).astype(np.uint8))
+
+    def user(folder: Path) -> Any:
+        images = reading.open_images(folder / "s", strict=True)
+        return images.read(range(len(images)))[1]
+
+    def rows(folder: Path) -> Any:
+        return np.concatenate(list(Shards(folder / "s", buffer=16)))
+
+    def are_rows(found: Any) -> None:
+        assert found.ndim >= 2 and found.dtype.kind in "fiub", "no rows"
+
+    for name, content in (("tar", tar), ("parquet", pictures.getvalue()), ("npy", array)):
+        yield Reader(f"shard .{name}", {f"s/1.{name}": content}, f"s/1.{name}", user, _are_images)
+    for name, content in (("tar", tar), ("parquet", numbers.getvalue()), ("npy", array)):
+        yield Reader(f"rows of .{name}", {f"s/1.{name}": content}, f"s/1.{name}", rows, are_rows)
+    part = {"file": "part-00000.npz", "rows": 6, "features": 3, "items": 6, "of": "0"}
+    manifest = json.dumps({"format": featurefolder.FORMAT, "model": "0", "parts": [part]}).encode()
+    Z, labels = np.random.default_rng(3).random((6, 3), np.float32), np.array(list("aabbcc"))
+    files = {"z/manifest.json": manifest, "z/part-00000.npz": _npz(features=Z, labels=labels, files=labels)}
+    for victim in files:
+        yield Reader(
+            f"folder of features, {victim[2:]}", files, victim, lambda p: featurefolder.read(p / "z"), _are_features
+        )
+    for name, members in (
+        ("that lead elsewhere", {"../../../up.png": png, "/etc/root.png": png}),
+        ("that are long", {"a/" * 5000 + "x.png": png, "x" * 9000 + ".png": png}),
+    ):
+        yield Reader(f".tar with names {name}", {"s/1.tar": _tar(members)}, "s/1.tar", user, _are_images, odd="read")
+    bomb = io.BytesIO()
+    pd.DataFrame({"image": [b"\0" * 2**20] * 600}).to_parquet(bomb, compression="zstd")
+    yield Reader(".parquet bomb", {"s/1.parquet": bomb.getvalue()}, "s/1.parquet", user, _are_images, odd="refused")
 
 
 def _tables() -> Iterator[Reader]:

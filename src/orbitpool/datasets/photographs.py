@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from orbitpool.datasets.dataset import Provenance
 from orbitpool.datasets.store import DataCorrupt, DataMissing, Folder, data_dir
+from orbitpool.imagefiles import decode_image, endings
 
 _IML = (1024, 1536)  # rows and columns of a van Hateren image
-# What images may be: nothing that is drawn by another program (.eps), or that few have ever tried to read.
-FORMATS = ("PNG", "JPEG", "MPO", "TIFF", "GIF", "BMP", "WEBP", "PPM", "TGA", "PCX", "ICO", "JPEG2000", "AVIF")
-MOST_PIXELS = 2**26  # some copies of which stay below a gigabyte
 OUTSIDE = "lies outside the class folders"
 _IML_ROOMS = ("vanhateren", "van_hateren", "natural", ".")
 
@@ -125,47 +122,20 @@ def _append(found: ImageFolder, file: Path, grey: bool, strict: bool) -> int:
 
 
 def _image_files(paths: Iterable[Path]) -> list[Path]:
-    from PIL import Image
-
-    suffixes = {suffix for suffix, kind in Image.registered_extensions().items() if kind in FORMATS}
-    return sorted(p for p in paths if p.suffix.lower() in suffixes and not p.name.startswith(".") and p.is_file())
+    known = endings()
+    return sorted(p for p in paths if p.suffix.lower() in known and not p.name.startswith(".") and p.is_file())
 
 
 def read_image(path: Path, grey: bool) -> NDArray[np.uint8]:
     """An image file upright in bytes, (H, W) in grey or (H, W, 3)."""
-    from PIL import Image
-
     try:
         if path.exists() and not path.is_file():
             raise ValueError("it is no plain file")
         return decode_image(path, grey)
-    except (OSError, SyntaxError, ValueError, MemoryError, Image.DecompressionBombError) as error:
+    except (OSError, ValueError) as error:
         raise DataCorrupt(
             f"{path} cannot be read as an image ({error}); restore it from a copy or take it away"
         ) from error
-
-
-def decode_image(file: Path | IO[bytes], grey: bool) -> NDArray[np.uint8]:
-    """The first image of a file, upright, in bytes, (H, W) in grey or (H, W, 3); raises what Pillow raises."""
-    from PIL import Image, ImageOps
-
-    Image.init()
-    known = [name for name in FORMATS if name in Image.OPEN]
-    with warnings.catch_warnings(action="ignore"), Image.open(file, formats=known) as image:  # odd metadata do no harm
-        if image.width * image.height > MOST_PIXELS:
-            raise ValueError(f"it has {image.width}x{image.height} pixels, more than {MOST_PIXELS:,}; shrink it")
-        ImageOps.exif_transpose(image, in_place=True)
-        if image.mode in ("F", "I"):
-            raise ValueError("its pixels are numbers of 32 bits, whose range is not known")
-        made: Image.Image = image
-        if image.mode.startswith("I;16"):  # Pillow would clip sixteen bits at 255
-            made = Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
-        if made.has_transparency_data:  # what can be seen through stands on white paper
-            seen = made if made.mode == "RGBA" else made.convert("RGBA")
-            made = Image.alpha_composite(Image.new("RGBA", made.size, "white"), seen)
-            del seen
-        mode = "L" if grey else "RGB"
-        return np.array(made if made.mode == mode else made.convert(mode))
 
 
 def _read_iml(path: Path) -> NDArray[np.float32]:

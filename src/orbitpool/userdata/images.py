@@ -55,25 +55,37 @@ def is_model(model: Any) -> bool:
 
 def encode(model: Any, source: Path, strict: bool) -> tuple[NDArray[Any], Columns]:
     """Features of all images that can be read, (N, F), with their files and labels."""
-    found, there, features = open_images(source, strict), [], []
-    grey = _channels(model) == 1
+    found = opened(model, source, strict)
+    Z, columns = encode_places(model, found, range(len(found)))
+    if not len(Z):
+        raise ValueError(f"none of {len(found):,} images in {source} can be read; see the reasons above")
+    return Z, columns
+
+
+def opened(model: Any, source: Path, strict: bool) -> Images:
+    """The images of a source, and what will be done to them in words."""
+    found = open_images(source, strict)
     size = (
         by(model.transforms.field_shape) + " pixels"
         if isinstance(model, Learner)
         else f"its own size up to {LARGEST} pixels"
     )
-    say(f"encoding {len(found):,} images in {source}, each at {size}, in {'grey' if grey else 'colour'}")
-    for places, images in _read(found, range(len(found)), "encode"):
+    colour = "grey" if _channels(model) == 1 else "colour"
+    say(f"encoding {len(found):,} images in {source}, each at {size}, in {colour}")
+    return found
+
+
+def encode_places(model: Any, found: Images, chosen: Sequence[int]) -> tuple[NDArray[Any], Columns]:
+    """Features of those of the chosen images that can be read, (n, F), with their files and labels."""
+    there, features = [], []
+    for places, images in _read(found, chosen, "encode"):
         if images:
-            features.append(model.transform(_inputs(model, images, grey)))
+            features.append(model.transform(_inputs(model, images, _channels(model) == 1)))
             there += places
     _report(found)
-    if not features:
-        raise ValueError(f"none of {len(found):,} images in {source} can be read; see the reasons above")
-    return np.concatenate(features), {
-        "file": [found.names[i] for i in there],
-        "label": [found.labels[i] for i in there],
-    }
+    columns = {"file": [found.names[i] for i in there], "label": [found.labels[i] for i in there]}
+    empty = np.zeros((0, len(model.get_feature_names_out())), np.float32)
+    return np.concatenate(features) if features else empty, columns
 
 
 def _read(found: Images, places: Sequence[int], name: str) -> Iterator[tuple[list[int], list[Bytes]]]:
@@ -100,5 +112,7 @@ def _channels(model: Any) -> int:
 
 
 def _report(found: Images) -> None:
+    """Say what could not be read, once."""
     if found.problems:
         say("\n".join(found.in_words()), problem=True)
+        found.problems.clear()

@@ -13,6 +13,7 @@ from orbitpool.arrayfiles import read_npy, read_npz
 from orbitpool.datasets.photographs import OUTSIDE, class_files, read_image
 from orbitpool.datasets.store import DataCorrupt
 from orbitpool.learners.checks import one_of
+from orbitpool.shards import Chained, Together, open_shard, shard_files
 from orbitpool.tables import rows
 
 Bytes = NDArray[np.uint8]
@@ -72,7 +73,9 @@ class Images:
 
 
 def open_images(source: Path, strict: bool) -> Images:
-    """The images of a folder, of a CSV with the columns file and, if you like, label, or of a .npy or .npz array."""
+    """The images of a folder, of a CSV with the columns file and, if you like, label, of an array, or of shards."""
+    if shards := shard_files(source):
+        return _shards(shards, strict)
     if source.is_dir():
         return _folder(source, strict)
     one_of(f"{source} is no folder, and its ending", source.suffix, OPENERS)
@@ -109,6 +112,32 @@ def _table(source: Path, strict: bool) -> Images:
 def _files(top: Path, files: Sequence[tuple[Path, str]], strict: bool, problems: Any = ()) -> Images:
     names = [str(file.relative_to(top)) if file.is_relative_to(top) else str(file) for file, _ in files]
     return Images(names, [label for _, label in files], lambda i: read_image(files[i][0], grey=False), strict, problems)
+
+
+def _shards(files: Sequence[Path], strict: bool) -> Images:
+    """The images in .npy, .tar or .parquet files; those of a file that is damaged as a whole are left out."""
+    opened, problems = [], []
+    for path in files:
+        try:
+            opened.append(open_shard(path))
+        except ValueError as error:
+            if strict:
+                raise
+            problems.append((str(path), str(error)))
+    held = Together(opened)
+
+    def get(i: int) -> Bytes:
+        shard, place = held.at(i)
+        try:
+            return shard.value(place, grey=False)
+        except (OSError, ValueError) as error:
+            raise DataCorrupt(
+                f"{shard.names[place]} in {shard.path} cannot be read as an image ({error}); take it away"
+            ) from error
+
+    if not len(held):
+        raise ValueError(f"none of {len(files)} shards can be read: {problems[0][1]}")
+    return Images(Chained([s.names for s in opened]), Chained([s.labels for s in opened]), get, strict, problems)
 
 
 def _array(source: Path, strict: bool) -> Images:
