@@ -92,8 +92,8 @@ COLLECTIONS = {
 
 def data_dir(path: Folder | None = None) -> Path:
     """The folder where data lie: the argument, else $ORBITPOOL_DATA, else the platform's cache."""
-    chosen = path or os.environ.get("ORBITPOOL_DATA")
-    if chosen:
+    chosen = os.environ.get("ORBITPOOL_DATA") if path is None or path == "" else path
+    if chosen is not None and str(chosen):
         return Path(chosen).expanduser()
     try:
         import pooch  # type: ignore[import-untyped]
