@@ -13,7 +13,7 @@ demo test: export GOMP_SPINCOUNT ?= 5000
 # Examples are run side by side.
 docs: export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo venv test lint docs wheel bench fire clean
+.PHONY: demo venv test lint docs wheel bench fire audit clean
 .DEFAULT_GOAL := demo
 
 venv: $(READY)
@@ -51,6 +51,10 @@ bench: $(READY)
 fire: export OMP_NUM_THREADS ?= 1
 fire: $(READY)
 	$(BIN)/python -m fire $(PARTS) $(if $(SECONDS),--seconds $(SECONDS))
+
+# Known vulnerabilities of what is installed; asks a database where there is a network and pip-audit, else a list.
+audit: $(READY)
+	$(BIN)/python .ci/audit.py
 
 clean:
 	rm -rf $(VENV) docs/_build docs/reference docs/run docs/sg_execution_times.rst .mypy_cache .ruff_cache .pytest_cache .hypothesis
