@@ -13,7 +13,7 @@ demo test: export GOMP_SPINCOUNT ?= 5000
 # Examples are run side by side.
 docs: export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo venv test lint docs wheel bench clean
+.PHONY: demo venv test lint docs wheel bench fire audit clean
 .DEFAULT_GOAL := demo
 
 venv: $(READY)
@@ -46,6 +46,15 @@ wheel: $(READY)
 bench: $(READY)
 	-$(BIN)/python -m pip install --quiet --editable '.[bench]'
 	$(BIN)/python -m benchmarks $(if $(RECORD),--record)
+
+# Kills, full disks, races, damaged files, odd arguments: ten to fifteen minutes. PARTS and SECONDS choose.
+fire: export OMP_NUM_THREADS ?= 1
+fire: $(READY)
+	$(BIN)/python -m fire $(PARTS) $(if $(SECONDS),--seconds $(SECONDS))
+
+# Known vulnerabilities of what is installed; asks a database where there is a network and pip-audit, else a list.
+audit: $(READY)
+	$(BIN)/python .ci/audit.py
 
 clean:
 	rm -rf $(VENV) docs/_build docs/reference docs/run docs/sg_execution_times.rst .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from orbitpool import datasets, images, kernels, modules, orbit, speech, transforms
     from orbitpool.classifiers import LinearSVM, SoftmaxRegression
     from orbitpool.images import ConvFeatures
-    from orbitpool.learners import TIOMP, TIRBM, Diverged, TIAutoencoder
+    from orbitpool.learners import TIOMP, TIRBM, Diverged, Shards, TIAutoencoder
     from orbitpool.modelfile import ModelFileError
     from orbitpool.models import load
     from orbitpool.speech import SpeechFeatures
@@ -20,6 +20,7 @@ __all__ = [
     "Diverged",
     "LinearSVM",
     "ModelFileError",
+    "Shards",
     "SoftmaxRegression",
     "SpeechFeatures",
     "TIAutoencoder",
@@ -41,6 +42,7 @@ _HOMES = {
     "Diverged": "learners",
     "LinearSVM": "classifiers",
     "ModelFileError": "modelfile",
+    "Shards": "learners",
     "SoftmaxRegression": "classifiers",
     "SpeechFeatures": "speech",
     "TIAutoencoder": "learners",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import warnings
 from collections.abc import Iterator
@@ -31,6 +32,11 @@ app = typer.Typer(
 
 PATIENCE = 3.0  # seconds that the other processes give the first to say what is wrong
 INTERRUPTED = 130  # the exit status of what Ctrl-C has ended
+KEPT = {
+    "reproduce": "what reproduce has finished is kept, and it goes on from there",
+    "encode": "a folder of parts goes on from its last part, a single file is not written",
+    "fit": "what was learned is kept beside --out, and the same command goes on from there",
+}
 
 Results = Annotated[Path, typer.Option("--results", help="Folder of the results, one JSON a row.")]
 DataDir = Annotated[Path | None, typer.Option(help="Folder of the data; else $ORBITPOOL_DATA, else the cache.")]
@@ -39,7 +45,8 @@ Source = Annotated[
     Path,
     typer.Argument(
         help="A folder of images (subfolders are classes), a .npy or .npz of images, a CSV of images: file and, if you "
-        "like, label; or a CSV of sound: file,start,end and, if you like, label,speaker."
+        "like, label; shards: a folder or a quoted pattern of .npy, .tar or .parquet files; or a CSV of sound: "
+        "file,start,end and, if you like, label,speaker."
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Show the results, and what goes wrong, but no progress.")]
@@ -184,7 +191,11 @@ def encode(
     model: Annotated[Path, typer.Argument(help="A file that fit wrote.")],
     source: Source,
     out: Annotated[
-        Path, typer.Option(help="The features' file: .npy, or with what they are features of .npz, .csv or .parquet.")
+        Path,
+        typer.Option(
+            help="The features' file: .npy, or with what they are features of .npz, .csv or .parquet. Without an "
+            "ending, a folder of parts, which goes on where it was stopped and grows with the source."
+        ),
     ],
     device: Device = "auto",
     strict: Strict = False,
@@ -201,7 +212,7 @@ def encode(
 
 @app.command()
 def classify(
-    features: Annotated[Path, typer.Argument(help="A file that encode wrote (.npz, .csv, .parquet), or a model.")],
+    features: Annotated[Path, typer.Argument(help="What encode wrote (.npz, .csv, .parquet or a folder), or a model.")],
     source: Annotated[Path | None, typer.Argument(help="With a model, what to encode: as for fit.")] = None,
     folds: Annotated[int, typer.Option(help="Parts of the data, each judged by what the others teach.")] = 5,
     seed: int = 0,
@@ -243,13 +254,13 @@ def _aligned(table: Table) -> str:
 
 def main() -> None:
     """Run a command; what goes wrong is one sentence and a non-zero exit."""
+    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))  # as Ctrl-C: what can be kept is kept
     try:
         with _joined():
             app()
     except SystemExit as end:
         if end.code == INTERRUPTED:
-            kept = "what reproduce has finished is kept, and it goes on from there"
-            _fail(f"interrupted; {kept if 'reproduce' in sys.argv[1:2] else 'nothing was written'}", INTERRUPTED)
+            _fail(f"interrupted; {KEPT.get(''.join(sys.argv[1:2]), 'nothing was written')}", INTERRUPTED)
         raise
     except FileNotFoundError as error:
         _fail(f"{error.filename} is not there; check its name" if error.filename else str(error))

@@ -9,6 +9,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,7 @@ from orbitpool.wholefile import whole
 
 FORMAT, VERSION = "orbitpool", 1
 _NO_DIGEST = "0" * 64
+LARGEST_HEADER = 100_000_000  # bytes, the limit of the safetensors format
 
 
 class ModelFileError(ValueError):
@@ -46,9 +49,12 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Tensor
     from safetensors import SafetensorError
     from safetensors.torch import load
 
-    data = Path(path).read_bytes()
+    with Path(path).open("rb") as file:
+        data = file.read(8)
+        size = int.from_bytes(data, "little")
+        data += file.read(size if size <= LARGEST_HEADER else 0)
+        data += file.read() if data[8:9] == b"{" else b""  # else it is something else, and may be of any size
     try:
-        size = int.from_bytes(data[:8], "little")
         found = json.loads(data[8 : 8 + size])["__metadata__"]
         digest, header = bytes.fromhex(found["sha256"]).hex(), json.loads(found["orbitpool"])
         told = header["format"], header["version"]
@@ -60,8 +66,28 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Tensor
         raise ModelFileError(f"{path} is damaged: its checksum does not match; restore it from a copy or train again")
     try:
         return header["content"], load(data)
-    except SafetensorError as error:
+    except (SafetensorError, KeyError) as error:
         raise ModelFileError(f"{path} is damaged: {error}") from error
+
+
+@contextmanager
+def understood(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Whatever goes wrong while the content of a file is taken to pieces becomes a ModelFileError."""
+    try:
+        yield
+    except ModelFileError:
+        raise
+    except (
+        KeyError,
+        TypeError,
+        ValueError,
+        RuntimeError,
+        IndexError,
+        ArithmeticError,
+        AttributeError,
+        MemoryError,
+    ) as error:
+        raise ModelFileError(f"{path} is not a model that this version understands: {error!r}") from error
 
 
 def pack_transforms(transforms: TransformSet) -> tuple[dict[str, Any], dict[str, Tensor]]:

@@ -18,12 +18,8 @@ def load(path: str | os.PathLike[str], device: str = "auto") -> Learner | Around
     """The model that `save` wrote, or that a checkpoint holds; runs nothing from the file, refuses what is damaged."""
     choose_device(device, None)
     content, tensors = modelfile.read(path)
-    try:
+    with modelfile.understood(path):
         around = AROUND.get(content["class"])
         if around is None:
             return files.unpack(content, tensors, CLASSES, device)
         return around.unpack(content, tensors, CLASSES, device)
-    except modelfile.ModelFileError:
-        raise
-    except (KeyError, TypeError, ValueError, RuntimeError, IndexError, ArithmeticError, AttributeError) as error:
-        raise modelfile.ModelFileError(f"{path} is not a model that this version understands: {error!r}") from error

@@ -1,26 +1,38 @@
-"""Files that are there whole or not at all: the one way in which anything is written."""
+"""Files that are there whole or not at all, the one way in which anything is written; and who may write."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from glob import escape
 from pathlib import Path
+from secrets import token_hex
+from tempfile import TemporaryFile
 from typing import IO
+
+try:
+    import fcntl
+except ImportError:  # a system without it has no locks, and all else works
+    fcntl = None  # type: ignore[assignment]
+
+
+class InUse(OSError):
+    """What another process is at work on."""
 
 
 @contextmanager
 def whole(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """A file to write to that takes its name when it is complete, and leaves nothing behind if that fails."""
     path = Path(path)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     _clear(path)
+    partial, file = _begin(path)
     try:
-        with partial.open("wb") as file:
+        with file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        os.replace(partial, path)
+            os.replace(partial, path)
     except BaseException as error:
         partial.unlink(missing_ok=True)
         if isinstance(error, OSError) and error.filename is None:
@@ -28,14 +40,99 @@ def whole(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         raise
 
 
+def _begin(path: Path) -> tuple[Path, IO[bytes]]:
+    """An empty file beside another, locked, which says that it is not what a killed process has left."""
+    while True:
+        partial = path.with_name(f".{path.name}.{token_hex(4)}.partial")
+        file = partial.open("xb")
+        with suppress(OSError):
+            if fcntl:
+                _lock(file.fileno(), wait=False)
+        if _same(file.fileno(), partial):  # else somebody cleared it away before it was locked
+            return partial, file
+        file.close()
+
+
 def _clear(path: Path) -> None:
     """Remove what processes that were killed have left of this file."""
-    for left in path.parent.glob(f".{path.name}.*.partial"):
-        with suppress(ValueError, PermissionError):
-            try:
-                os.kill(int(left.suffixes[-2][1:]), 0)
-            except ProcessLookupError:
-                left.unlink(missing_ok=True)
+    for left in path.parent.glob(f".{escape(path.name)}.*.partial"):
+        with suppress(OSError), left.open("r+b") as file:
+            if fcntl and _lock(file.fileno(), wait=False):
+                left.unlink()
+
+
+@contextmanager
+def alone(path: str | os.PathLike[str], waiting: Callable[[], None] | None = None) -> Iterator[None]:
+    """No other process that asks for the same path is inside at the same time.
+
+    A file `.NAME.lock` beside the path is locked, and removed at the end. The system lets go of it when a process
+    dies, however that happens, so that what a killed one leaves behind is in nobody's way. If another process is
+    inside, InUse is raised, or `waiting` is called and the other one waited for. Of processes that work
+    together the first asks for all. Where files cannot be locked, nobody is kept out.
+    """
+    path = Path(path)
+    lock = path.with_name(f".{path.name}.lock")
+    if fcntl is None or not _first():
+        yield
+        return
+    file = _held(path, lock, waiting)
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            lock.unlink()
+        os.close(file)
+
+
+def _first() -> bool:
+    """Whether this process is the first of those that work together."""
+    from orbitpool import together  # not before it is needed, because torch takes long to import
+
+    return together.first()
+
+
+def _held(path: Path, lock: Path, waiting: Callable[[], None] | None) -> int:
+    """The lock of a path."""
+    while True:
+        file = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            if not _may(file):
+                if waiting is None:
+                    raise InUse(f"another process is at work on {path}; wait until it has ended, or give another name")
+                waiting()
+                _lock(file, wait=True)
+            if _same(file, lock):  # else the one who had it has removed it, and somebody may hold a new one
+                return file
+        except BaseException:
+            os.close(file)
+            raise
+        os.close(file)
+
+
+def _may(file: int) -> bool:
+    """Whether nobody else has a lock; also where there are no locks."""
+    try:
+        return _lock(file, wait=False)
+    except OSError:
+        return True
+
+
+def _lock(file: int, wait: bool) -> bool:
+    """Whether a file is ours alone now; raises OSError where files cannot be locked."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _same(file: int, path: Path) -> bool:
+    try:
+        there = path.stat()
+    except FileNotFoundError:
+        return False
+    here = os.fstat(file)
+    return (here.st_dev, here.st_ino) == (there.st_dev, there.st_ino)
 
 
 def check_place(path: Path) -> None:
@@ -49,10 +146,10 @@ def check_writable(folder: Path) -> None:
     """Make a folder if it is not there, and raise OSError before hours of work, not after, if that cannot be done."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        trial = folder / f".{os.getpid()}.trial"
-        with whole(trial) as file:
+        with TemporaryFile(dir=folder) as file:  # without a name, so that nothing stays if the process is killed
             file.write(b"0" * 4096)
-        trial.unlink()
+            file.flush()
+            os.fsync(file.fileno())
     except OSError as error:
         raise OSError(
             f"cannot write to {folder} ({error.strerror}); make room there or choose another folder"

@@ -13,6 +13,7 @@ from numpy.testing import assert_array_equal
 
 from orbitpool import TIOMP, TIRBM, ModelFileError, TIAutoencoder, load, modelfile
 from orbitpool import transforms as T
+from orbitpool.wholefile import alone
 
 TURNS = T.rotations(8, count=4, step=pi / 2)
 
@@ -240,6 +241,12 @@ def test_a_file_from_another_kind_of_device_can_be_used_but_not_gone_on_from(dig
     twin.partial_fit(digits)
     with pytest.raises(ValueError, match="the run was on another kind of device than cpu"):
         TIRBM(4, n_iter=2, random_state=0, checkpoint=tmp_path / "run").fit(digits)
+
+
+def test_two_runs_do_not_share_a_checkpoint(digits, tmp_path):
+    with alone(tmp_path / "run"), pytest.raises(OSError, match=r"another process is at work on .*run; wait until"):
+        TIRBM(4, checkpoint=tmp_path / "run").fit(digits)
+    assert os.listdir(tmp_path) == []
 
 
 def test_a_checkpoint_needs_its_folder_before_anything_is_learned(digits, tmp_path):

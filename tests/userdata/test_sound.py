@@ -69,12 +69,29 @@ def test_what_goes_wrong_is_one_sentence(command, table, tmp_path):
     assert os.listdir(tmp_path) == []
 
 
-def test_an_interrupted_model_is_not_kept(command, table, tmp_path, monkeypatch):
-    monkeypatch.setattr(orbitpool.TIRBM, "_end_epoch", lambda self, state: signal.raise_signal(signal.SIGINT))
-    code, _, complaint = command("fit", table, "--components", 2, "--out", tmp_path / "model.safetensors")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_model_is_not_kept_and_goes_on(command, table, tmp_path, monkeypatch, number):
+    out, options = tmp_path / "model.safetensors", ("--components", 2, "--epochs", 3)
+    assert command("fit", table, *options, "--out", tmp_path / "whole")[0] == 0
+
+    def interrupt(self, state, update=orbitpool.TIRBM._measure):
+        signal.raise_signal(number)
+        return update(self, state)
+
+    with monkeypatch.context() as m:
+        m.setattr(orbitpool.TIRBM, "_measure", interrupt)
+        code, _, complaint = command("fit", table, *options, "--out", out)
     assert code == 130
-    assert complaint.endswith("orbitpool: interrupted; nothing was written\n")
-    assert os.listdir(tmp_path) == []
+    assert complaint.endswith("what was learned is kept beside --out, and the same command goes on from there\n")
+    assert sorted(os.listdir(tmp_path)) == [".model.safetensors.checkpoint", "whole"]
+    assert "here it is 3; delete the file" in command("fit", table, "--components", 3, "--out", out)[2]
+    code, _, says = command("fit", table, *options, "--out", out)
+    assert code == 0
+    assert "going on from " in says
+    assert sorted(os.listdir(tmp_path)) == ["model.safetensors", "whole"]
+    first, second = (orbitpool.load(tmp_path / name).learner_ for name in ("whole", "model.safetensors"))
+    assert second.checkpoint is None
+    np.testing.assert_array_equal(first.components_, second.components_)
 
 
 def test_models_without_a_kind_of_data_are_refused(command, table, tmp_path, digits):

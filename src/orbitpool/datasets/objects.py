@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import zipfile
-import zlib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from orbitpool.arrayfiles import read_npz
 from orbitpool.datasets.dataset import Dataset, Labels, from_files
 from orbitpool.datasets.store import DataCorrupt, Folder, data_dir, files, find
 from orbitpool.wholefile import whole
@@ -114,7 +113,7 @@ def _read_stl_labels(path: Path, count: int) -> Labels:
 def _read_folds(path: Path) -> NDArray[np.int64]:
     """The rows of the training set in each fold, (10, 1000)."""
     try:
-        folds = np.loadtxt(path, np.int64, ndmin=2)
+        folds = np.loadtxt(path, np.int64, ndmin=2, max_rows=STL_FOLDS[0] + 1)
     except ValueError as error:
         raise DataCorrupt(f"{path} is damaged ({error}); delete it to have it fetched again") from error
     return _check_folds(path, folds)
@@ -123,10 +122,10 @@ def _read_folds(path: Path) -> NDArray[np.int64]:
 def _read_prepared(path: Path) -> tuple[_Split, _Split, NDArray[np.int64]]:
     """What `write_stl10_32` wrote."""
     try:
-        with path.open("rb") as whole_file, np.load(whole_file, allow_pickle=False) as file:
-            x_train, y_train, x_test, y_test = (file[f"{a}_{part}"] for part in ("train", "test") for a in "xy")
-            folds = file["folds"].astype(np.int64)
-    except (ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        file = read_npz(path)
+        x_train, y_train, x_test, y_test = (file[f"{a}_{part}"] for part in ("train", "test") for a in "xy")
+        folds = file["folds"].astype(np.int64)
+    except (ValueError, KeyError, TypeError) as error:
         raise DataCorrupt(f"{path} is damaged ({error}); delete it and write it again by write_stl10_32") from error
     for X, y, n in zip((x_train, x_test), (y_train, y_test), STL_SIZES, strict=True):
         if X.shape != (n, 32, 32, 3) or X.dtype != np.uint8 or y.shape != (n,):

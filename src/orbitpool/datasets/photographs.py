@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 
 from orbitpool.datasets.dataset import Provenance
 from orbitpool.datasets.store import DataCorrupt, DataMissing, Folder, data_dir
+from orbitpool.imagefiles import decode_image, endings
 
 _IML = (1024, 1536)  # rows and columns of a van Hateren image
 OUTSIDE = "lies outside the class folders"
@@ -122,27 +122,17 @@ def _append(found: ImageFolder, file: Path, grey: bool, strict: bool) -> int:
 
 
 def _image_files(paths: Iterable[Path]) -> list[Path]:
-    from PIL import Image
-
-    suffixes = Image.registered_extensions()
-    return sorted(p for p in paths if p.suffix.lower() in suffixes and not p.name.startswith(".") and p.is_file())
+    known = endings()
+    return sorted(p for p in paths if p.suffix.lower() in known and not p.name.startswith(".") and p.is_file())
 
 
 def read_image(path: Path, grey: bool) -> NDArray[np.uint8]:
     """An image file upright in bytes, (H, W) in grey or (H, W, 3)."""
-    from PIL import Image, ImageOps
-
     try:
-        with warnings.catch_warnings(action="ignore"), Image.open(path) as file:  # odd metadata do no harm
-            image = ImageOps.exif_transpose(file)
-            if image.mode in ("F", "I"):
-                raise ValueError("its pixels are numbers of 32 bits, whose range is not known")
-            if image.mode.startswith("I;16"):  # Pillow would clip sixteen bits at 255
-                image = Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
-            if image.has_transparency_data:  # what can be seen through stands on white paper
-                image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image.convert("RGBA"))
-            return np.array(image.convert("L" if grey else "RGB"))
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+        if path.exists() and not path.is_file():
+            raise ValueError("it is no plain file")
+        return decode_image(path, grey)
+    except (OSError, ValueError) as error:
         raise DataCorrupt(
             f"{path} cannot be read as an image ({error}); restore it from a copy or take it away"
         ) from error

@@ -12,7 +12,7 @@ from pathlib import Path
 from textwrap import shorten
 
 from orbitpool.progress import say
-from orbitpool.wholefile import whole
+from orbitpool.wholefile import alone, whole
 
 Folder = str | os.PathLike[str]
 
@@ -92,8 +92,8 @@ COLLECTIONS = {
 
 def data_dir(path: Folder | None = None) -> Path:
     """The folder where data lie: the argument, else $ORBITPOOL_DATA, else the platform's cache."""
-    chosen = path or os.environ.get("ORBITPOOL_DATA")
-    if chosen:
+    chosen = os.environ.get("ORBITPOOL_DATA") if path is None or path == "" else path
+    if chosen is not None and str(chosen):
         return Path(chosen).expanduser()
     try:
         import pooch  # type: ignore[import-untyped]
@@ -108,9 +108,23 @@ def files(collection: str, folder: Folder | None = None) -> dict[str, Path]:
     found = find(home, wanted.rooms, wanted.names)
     for origin in wanted.origins:
         if not found.keys() >= set(origin.holds):
-            _fetch(collection, origin, home)
+            _fetch_once(collection, origin, home)
             found |= find(home, wanted.rooms, origin.holds)
     return found
+
+
+def _fetch_once(collection: str, origin: Origin, home: Path) -> None:
+    """Fetch a published file unless another process has done so meanwhile."""
+    wanted = COLLECTIONS[collection]
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+        with alone(home / origin.name, lambda: say(f"another process is fetching {origin.url}; waiting")):
+            if not find(home, wanted.rooms, origin.holds).keys() >= set(origin.holds):
+                _fetch(collection, origin, home)
+    except DataMissing:
+        raise
+    except OSError as reason:  # a folder that cannot be written to
+        raise DataMissing(_advice(collection, home, reason)) from reason
 
 
 def find(home: Path, rooms: Sequence[str], names: Sequence[str]) -> dict[str, Path]:

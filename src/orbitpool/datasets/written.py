@@ -15,6 +15,7 @@ from orbitpool.datasets.photographs import natural_images
 from orbitpool.datasets.store import DataCorrupt, DataMissing, Folder, data_dir, files, find
 from orbitpool.datasets.variations import check_variation, make_variation
 
+IDX_MOST = 2**26  # bytes; the largest file of MNIST has 47 million
 SIZES = (10_000, 2_000, 50_000)  # training, validation and test images of a variation
 _PAGE = "http://www.iro.umontreal.ca/~lisa/twiki/bin/view.cgi/Public/MnistVariations"
 _AMAT = {
@@ -134,9 +135,14 @@ def _pair(images: Path, labels: Path) -> tuple[NDArray[np.uint8], Labels]:
 def _read_idx(path: Path, ndim: int) -> NDArray[np.uint8]:
     """The array in an idx file of bytes, packed or not; three dimensions are images of 28 x 28."""
     try:
-        data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            data = file.read(IDX_MOST + 1)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise DataCorrupt(f"{path} is damaged ({error}); delete it to have it fetched again") from error
+    if len(data) > IDX_MOST:
+        raise DataCorrupt(
+            f"{path} holds more than {IDX_MOST:,} bytes, which no MNIST file does; delete it to have it fetched again"
+        )
     head = 4 + 4 * ndim
     magic, *shape = np.frombuffer(data[:head].ljust(head, b"\0"), ">u4").tolist()
     if magic != 0x0800 + ndim or shape[1:] not in ([], [28, 28]):
@@ -155,7 +161,7 @@ def _read_idx(path: Path, ndim: int) -> NDArray[np.uint8]:
 def _read_amat(path: Path, rows: int) -> tuple[NDArray[np.float32], Labels]:
     """Images (rows, 28, 28) and labels (rows,) of a file with 784 pixels, row by row, and a label in each line."""
     try:
-        table = np.loadtxt(path, np.float32, ndmin=2)
+        table = np.loadtxt(path, np.float32, ndmin=2, max_rows=rows + 1)
     except (ValueError, EOFError, zlib.error) as error:
         raise DataCorrupt(f"{path} is damaged ({error}); unpack it again from the files of {_PAGE}") from error
     if table.shape != (rows, 785):

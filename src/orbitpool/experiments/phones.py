@@ -36,16 +36,13 @@ def accuracies(trial: Trial) -> tuple[list[float], dict[str, Any]]:
         data = timit(trial.data_dir)
     stages.tell_of(data.provenance, data.source)
     splits = data.splits()[: 2 if trial.quick else None]
-    right, chosen, kept = [], [], []
+    right, chosen = [], []
     for number, (train, test) in enumerate(splits, 1):
         stages.tell(f"{data.protocol}: {number} of {len(splits)}")
-        if checkpoint:
-            kept.append(checkpoint.with_name(f"{checkpoint.name}-{number}"))
-        settings, guessed = guess(trial, data, train, test, kept[-1] if kept else None)
+        kept = checkpoint and checkpoint.with_name(f"{checkpoint.name}-{number}")
+        settings, guessed = guess(trial, data, train, test, kept)
         right.append(float(np.mean(guessed == data.labels[test])))
         chosen.append({**settings, "judged on": sorted(set(data.speakers[test].tolist())), "phones": len(test)})
-    for path in (each for one in kept for each in one.parent.glob(f"{one.name}-*")):
-        path.unlink()
     return right, {"data": data.provenance, "source": data.source, "protocol": data.protocol, "folds": chosen}
 
 

@@ -17,6 +17,7 @@ from orbitpool.wholefile import whole
 WEAKEST_LAST = ("official", "rebuilt", "stand-in")
 Fields = dict[str, Any]  # name: type
 ROW: Fields = {"table": str, "row": str, "quick": bool, "runs": list, "values": list, "mean": float, "settings": dict}
+ROW |= {"metric": str, "data": str, "std": (float, int, type(None)), "paper": (float, int, type(None))}
 RUN: Fields = {"values": list, "seconds": dict, "data": str, "device": str}
 FIGURE: Fields = {"figure": str, "quick": bool, "pictures": dict}
 INVARIANCE: Fields = {"similarity": dict, "history": dict, "orbits": dict, "explorer": dict, "samples": list}
@@ -37,7 +38,7 @@ def load(path: Path) -> dict[str, Any] | None:
         _check(result, INVARIANCE if result.get("figure") == "invariance" else {})
         for run in result.get("runs", []):
             _check(run, RUN)
-    except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ValueError(f"{path} is not a result of orbitpool: {error!r}; move it away") from error
     return result
 

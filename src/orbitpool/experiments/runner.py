@@ -6,6 +6,7 @@ import json
 import resource
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -17,8 +18,9 @@ from orbitpool.experiments import images, phones, results
 from orbitpool.experiments.recipes import Recipe
 from orbitpool.experiments.trial import Stages, Tell, Trial
 from orbitpool.kernels import choose_device
+from orbitpool.progress import say as tell_all
 from orbitpool.progress import task
-from orbitpool.wholefile import check_writable
+from orbitpool.wholefile import alone, check_writable
 
 
 def reproduce(
@@ -40,14 +42,28 @@ def reproduce(
     work = sum(row.recipe.effort * len(new) for row, new in zip(rows, missing, strict=True))
     with task(recipes[0].table, work) as progress:
         for count, (row, new) in enumerate(zip(rows, missing, strict=True), 1):
-            for seed in new:
+            if new:
+                with alone(row.path, partial(_wait, row.path)):
+                    row.look()  # another process may have been at work on it
+                    for seed in range(len(row.runs), new.stop):
 
-                def say(stage: str, name: str = f"{row.recipe.row}, seed {seed}", count: int = count) -> None:
-                    progress.tell(f"{count}/{len(rows)}", f"{name}: {stage}")
+                        def say(stage: str, name: str = f"{row.recipe.row}, seed {seed}", count: int = count) -> None:
+                            progress.tell(f"{count}/{len(rows)}", f"{name}: {stage}")
 
-                row.add(run(row.recipe, seed, quick, data_dir, device, folder, say), say)
-                progress.move(progress.done + row.recipe.effort)
+                        row.add(run(row.recipe, seed, quick, data_dir, device, folder, say), say)
+                        for kept in folder.glob(f"{checkpoint_of(row.recipe, seed, quick, folder).name}*"):
+                            kept.unlink()
+                        progress.move(progress.done + row.recipe.effort)
             yield row.result
+
+
+def _wait(path: Path) -> None:
+    tell_all(f"another process is at work on {path}; waiting until it has ended")
+
+
+def checkpoint_of(recipe: Recipe, seed: int, quick: bool, folder: Path) -> Path:
+    """Where learning that was stopped goes on from."""
+    return folder / f".{recipe.key}-{seed}{'-quick' * quick}.checkpoint"
 
 
 class Row:
@@ -57,6 +73,10 @@ class Row:
         self.recipe, self.folder, self.quick = recipe, folder, quick
         self.settings = settings(recipe, quick)
         self.path = results.path_of(recipe, folder, quick)
+        self.look()
+
+    def look(self) -> None:
+        """Read what is there."""
         self.before = results.load(self.path)
         self.known = self.before is not None and self.before["settings"] == self.settings
         self.result: dict[str, Any] = self.before if self.before and self.known else {"runs": []}
@@ -98,11 +118,9 @@ def run(
     """One run of a row: its values in percent, and what it took; with a folder, one that was stopped goes on."""
     place, stages = choose_device(device, None), Stages(tell)
     _reset_peak_memory(place)
-    checkpoint = None if folder is None else folder / f".{recipe.key}-{seed}{'-quick' * quick}.checkpoint"
+    checkpoint = None if folder is None else checkpoint_of(recipe, seed, quick, folder)
     trial = Trial(recipe, seed, quick, data_dir, place, stages, checkpoint)
     accuracies, beside = _protocol(recipe).accuracies(trial)
-    if checkpoint:
-        checkpoint.unlink(missing_ok=True)
     return {
         "seed": seed,
         "values": [100 * (a if recipe.metric == "accuracy" else 1 - a) for a in accuracies],

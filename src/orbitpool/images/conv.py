@@ -253,6 +253,14 @@ class ConvFeatures(AroundLearner):
         if transforms is not None and len(transforms.field_shape) != 2:
             raise ValueError(f"{transforms!r} is not for images; give transformations of (rows, columns)")
 
+    def _check_fitted(self) -> None:
+        height, width, channels = self.image_shape_.tolist()
+        size = channels * prod(self._patch)
+        found = self.mean_.shape, self.whitening_.shape, self.learner_.n_features_in_, self.n_features_in_
+        if found != ((size,), (size, size), size, height * width * channels) or min(height, width, channels) < 1:
+            raise ValueError(f"its sizes are {found} for patches of {self._patch} in images {self.image_shape_}")
+        check_grid(torch.empty(1, height, width, channels, device="meta"), self._patch, self.stride, self.grid)
+
     def _check_images(self, groups: Groups, channels: int) -> None:
         for _, images in groups:
             check_channels(images, channels)

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from orbitpool import together
+from orbitpool.learners.checks import whole
 
 Groups = list[tuple[Tensor, Tensor]]  # places in the list that was given, (n,), and the images that stand there
 
@@ -55,8 +56,16 @@ def as_floats(images: Tensor, device: torch.device) -> Tensor:
     return images.to(device, torch.float64 if images.dtype == torch.float64 else torch.float32)
 
 
+def check_tensor(images: Tensor) -> None:
+    """Raise ValueError for what is not (N, H, W, C)."""
+    if not isinstance(images, Tensor) or images.ndim != 4:
+        raise ValueError(f"images are {images!r:.60}; give a tensor (N, H, W, C)")
+
+
 def random_patches(images: Tensor, count: int, size: tuple[int, int], generator: torch.Generator) -> Tensor:
     """Patches at uniformly random places of random images, (count, rows, columns, C), of the images' own type."""
+    check_tensor(images)
+    whole("count", count, least=0)
     n, height, width, _ = images.shape
     check_fits(size, (height, width))
     which, top, left = (
@@ -70,12 +79,16 @@ def random_patches(images: Tensor, count: int, size: tuple[int, int], generator:
 
 def dense_patches(images: Tensor, size: tuple[int, int], stride: int = 1) -> Tensor:
     """Every patch at a stride, (N, rows of patches, columns of patches, rows, columns, C): a view."""
+    check_tensor(images)
+    whole("stride", stride)
     check_fits(size, (images.shape[1], images.shape[2]))
     return images.unfold(1, size[0], stride).unfold(2, size[1], stride).permute(0, 1, 2, 4, 5, 3)
 
 
 def check_fits(patch: tuple[int, int], image: tuple[int, int]) -> None:
-    """Raise ValueError if patches are larger than images."""
+    """Raise ValueError if patches are larger than images, or nothing."""
+    for side in patch:
+        whole("a side of a patch", side)
     if patch[0] > image[0] or patch[1] > image[1]:
         raise ValueError(
             f"patches of {patch[0]}×{patch[1]} do not fit into images of {image[0]}×{image[1]}; "

@@ -50,12 +50,19 @@ class AroundLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         model._check()
         model.learner_, model.n_features_in_ = inner, content["n_features_in"]
         for name in cls.FITTED:
+            if not files.sane(tensors[name]):
+                raise ValueError(f"its {name} is not finite")
             setattr(model, name, tensors[name].numpy())
+        model._check_fitted()
         return model
 
     def _check(self) -> None:
         """Raise ValueError for parameters that make no sense."""
         raise AssertionError("a subclass checks its own parameters")
+
+    def _check_fitted(self) -> None:
+        """Raise ValueError if fitted attributes contradict each other."""
+        raise AssertionError("a subclass checks what it has learned")
 
 
 def interrupted(model: Any) -> bool:

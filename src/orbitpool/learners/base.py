@@ -22,6 +22,7 @@ from orbitpool.kernels import choose_device
 from orbitpool.learners import files
 from orbitpool.learners.checks import whole, within
 from orbitpool.learners.progress import Progress
+from orbitpool.learners.shards import ShardRows, Shards
 from orbitpool.learners.sources import Batches, Rows, Source, is_stream, working_dtype
 from orbitpool.learners.training import Counters, Diverged, State, seed_of, train
 from orbitpool.modules import OrbitModule, export_onnx
@@ -114,7 +115,7 @@ class Learner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array (N, D1), images (N, H, W) or (N, H, W, C), tensor, memory-mapped array, or iterable of such batches
+        X : array (N, D1), images (N, H, W) or (N, H, W, C), tensor, memory-mapped array, Shards, or iterable of batches
         y : ignored
 
         Returns
@@ -122,6 +123,11 @@ class Learner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self
         """
         self._check()
+        with files.held(self.checkpoint):
+            self._fit(X)
+        return self
+
+    def _fit(self, X: Any) -> None:
         source = self._source(X, reset=True)
         data = source.fingerprint() if self.checkpoint else None
         restored = files.restore(self, data, source.device) if data else None
@@ -140,7 +146,6 @@ class Learner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             save=(lambda state: files.write(self, self.checkpoint, state, data)) if data else None,
             save_every=self.checkpoint_every,
         )
-        return self
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Go through X once, in its own order, and learn from it; starts a model if there is none yet.
@@ -214,6 +219,10 @@ class Learner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def _source(self, X: Any, reset: bool, like: Tensor | None = None) -> Source:
         """Where batches come from, in the float type and on the device of `like`, or else of X."""
         dtype, device = (None, None) if like is None else (like.dtype, like.device)
+        if isinstance(X, Shards):
+            shards = ShardRows(X, dtype, device or choose_device(self.device, None))
+            self._check_width(shards.n_features, reset, named=False)
+            return shards
         if is_stream(X):
             stream = Batches(X, dtype, device or choose_device(self.device, None))
             self._check_width(stream.n_features, reset, named=False)

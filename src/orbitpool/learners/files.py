@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,11 +14,14 @@ from torch import Tensor
 
 from orbitpool import modelfile
 from orbitpool.kernels import choose_device
-from orbitpool.learners.training import State
+from orbitpool.learners.checks import at_least, whole
+from orbitpool.learners.training import Counters, State
+from orbitpool.wholefile import alone
 
 if TYPE_CHECKING:
     from orbitpool.learners.base import Learner
 
+LARGEST = 1e9  # no weight is as large
 # What may differ between a run and its continuation without changing a bit of it.
 FREE = {"n_iter", "verbose", "checkpoint", "checkpoint_every", "device"}
 
@@ -53,6 +58,8 @@ def unpack(
     learner = classes[content["class"]](transforms=transforms, **{**parameters, "device": device, "checkpoint": None})
     learner._check()
     learner.set_params(checkpoint=parameters["checkpoint"])
+    if transforms is None and content["n_features_in"] not in tensors["state.W"].shape:
+        raise ValueError(f"n_features_in is {content['n_features_in']}, which its filters are not made for")
     learner._check_width(content["n_features_in"], reset=True, named=False)
     if content["feature_names_in"]:
         learner.feature_names_in_ = np.array(content["feature_names_in"], dtype=object)
@@ -68,38 +75,67 @@ def restore(learner: Learner, data: str, device: torch.device) -> State | None:
     if not path.exists():
         return None
     content, tensors = modelfile.read(path)
-    theirs, ours = content["parameters"], plain_parameters(learner, without="transforms")
-    kept = content["transforms"] and modelfile.unpack_transforms(content["transforms"], tensors)
-    compared = {
-        "class": (content["class"], type(learner).__name__),
-        **{name: (theirs.get(name), ours[name]) for name in ours if name not in FREE},
-        "transforms": (kept, learner.transforms),
-        "data (shape, type, some rows)": (content["data"], data),
-    }
+    with modelfile.understood(path):
+        theirs, ours = content["parameters"], plain_parameters(learner, without="transforms")
+        kept = content["transforms"] and modelfile.unpack_transforms(content["transforms"], tensors)
+        compared = {
+            "class": (content["class"], type(learner).__name__),
+            **{name: (theirs.get(name), ours[name]) for name in ours if name not in FREE},
+            "transforms": (kept, learner.transforms),
+            "data (shape, type, some rows)": (content["data"], data),
+        }
     for name, (there, here) in compared.items():
         if there != here:
             raise ValueError(
                 f"checkpoint {path} is of another run: its {name} is {there!r}, here it is {here!r}; "
                 "delete the file or give another path"
             )
+    with modelfile.understood(path):
+        _check_tensors(learner, _state(content, tensors, device, exact=False).tensors)
     return _state(content, tensors, device, exact=True)
 
 
+@contextmanager
+def held(checkpoint: str | os.PathLike[str] | None) -> Iterator[None]:
+    """Nobody else goes on from a checkpoint, or writes it, at the same time."""
+    with nullcontext() if checkpoint is None else alone(checkpoint):
+        yield
+
+
 def _state(content: dict[str, Any], tensors: dict[str, Tensor], device: torch.device, exact: bool) -> State:
+    _check_counters(Counters(**content["counters"]))
     own = {name.removeprefix("state."): t for name, t in tensors.items() if name.startswith("state.")}
     return State.unpack(content["counters"], own, device, exact)
 
 
+def _check_counters(at: Counters) -> None:
+    """Raise ValueError for what no run has counted."""
+    for name in ("seed", "epoch", "batch", "update", "rows"):
+        whole(name, getattr(at, name), least=0)
+    for name in ("seconds", "energy"):
+        at_least(name, getattr(at, name), 0)
+    columns = at.history.values() if isinstance(at.history, dict) else [None]
+    if not all(isinstance(c, list) and len(c) == at.epoch and all(isinstance(x, float) for x in c) for c in columns):
+        raise ValueError(f"its history is not columns of {at.epoch} numbers")
+
+
 def _check_tensors(learner: Learner, tensors: dict[str, Tensor]) -> None:
     """Compare a state from a file with one that the learner would start."""
+    if learner.n_components not in tensors["W"].shape:
+        raise ValueError(f"n_components is {learner.n_components}, but its filters are {tuple(tensors['W'].shape)}")
     start = learner._begin(torch.zeros(2, learner.n_features_in_), torch.Generator().manual_seed(0))
     expected = {name: tuple(t.shape) for name, t in start.items()} | {"sums": (2,)}
     found = {name: tuple(t.shape) for name, t in tensors.items()}
     if found != expected:
         raise ValueError(f"its tensors are {found} where {expected} belong")
     dtype = tensors["sums"].dtype
-    if any(t.dtype != dtype or not t.isfinite().all() for t in tensors.values()) or not dtype.is_floating_point:
+    if any(t.dtype != dtype or not sane(t) for t in tensors.values()) or not dtype.is_floating_point:
         raise ValueError("its tensors are not all finite and of one float type")
+
+
+def sane(t: Tensor) -> bool:
+    """Whether all numbers are such that products of some of them are finite."""
+    return bool((t.abs() <= LARGEST).all())
 
 
 def plain_parameters(estimator: Any, without: str) -> dict[str, Any]:

@@ -33,6 +33,11 @@ def export_onnx(module: nn.Module, example: Tensor, path: str | os.PathLike[str]
         Inputs of the shape and type that the file is to take; N is free.
     path : path
     """
+    if not isinstance(module, nn.Module) or not isinstance(example, Tensor):
+        raise TypeError(
+            f"module is a {type(module).__name__} and example a {type(example).__name__}; give an nn.Module "
+            "and a tensor"
+        )
     _check_installed()
     fixed = _fixed(module)
     size = sum(t.numel() * t.element_size() for t in fixed.state_dict().values())

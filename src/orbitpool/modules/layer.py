@@ -26,6 +26,10 @@ class OrbitModule(nn.Module):
 
     def __init__(self, encoder: Encoder) -> None:
         super().__init__()
+        if not isinstance(encoder, Encoder):
+            raise TypeError(
+                f"encoder is a {type(encoder).__name__}; give learner.encoder(), or call learner.to_module()"
+            )
         self.weight = nn.Parameter(encoder.W.clone())
         self.bias = None if encoder.bias is None else nn.Parameter(encoder.bias.clone())
         self.register_buffer("fixed", None)

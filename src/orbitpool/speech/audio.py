@@ -16,6 +16,8 @@ from orbitpool.learners.checks import one_of
 
 RATE = 16_000  # samples a second of everything that follows
 FORMATS = ("WAV", "WAVEX", "NIST", "FLAC")
+FASTEST = 1_000_000  # samples a second
+DENSEST, LARGE = 64, 2**26  # samples a byte, in files of more samples than that; silence in FLAC can be as dense
 LOUDEST = 100.0  # some files of floats go a little beyond 1
 
 Samples = NDArray[np.float32]
@@ -30,6 +32,8 @@ def read_audio(path: str | os.PathLike[str]) -> Samples:
     """
     soundfile = extra("soundfile")
     path = Path(path)
+    if path.exists() and not path.is_file():
+        raise ValueError(f"{path} is no plain file; name a file of sound")
     with path.open("rb") as beginning:
         head = beginning.read(16_384)
     if head.startswith(b"NIST_1A") and re.search(rb"sample_coding -s\d+ \S*shorten", head):
@@ -37,6 +41,7 @@ def read_audio(path: str | os.PathLike[str]) -> Samples:
     try:
         with soundfile.SoundFile(path) as file:
             one_of(f"the format of {path}", file.format, FORMATS)
+            _check_likely(path, file)
             samples, rate = file.read(dtype="float32", always_2d=True).mean(1), file.samplerate
             _check_whole(path, head, file)
     except soundfile.SoundFileError as error:
@@ -58,6 +63,15 @@ def extra(module: str) -> Any:
         raise ImportError(
             f"sound needs {module}, which is not installed: pip install -c constraints.txt '.[speech]'"
         ) from error
+
+
+def _check_likely(path: Path, file: Any) -> None:
+    """Raise ValueError for a header that announces more than a file of this size can mean."""
+    numbers, size = file.frames * file.channels, path.stat().st_size
+    if numbers > max(LARGE, DENSEST * size):
+        raise ValueError(f"{path} announces {numbers:,} samples in {size:,} bytes; restore it from a copy")
+    if file.samplerate > FASTEST:
+        raise ValueError(f"{path} announces {file.samplerate:,} samples a second; {FASTEST:,} are the most: convert it")
 
 
 def _check_whole(path: Path, head: bytes, file: Any) -> None:

@@ -16,7 +16,7 @@ from orbitpool.learners.around import AroundLearner
 from orbitpool.learners.checks import one_of, whole
 from orbitpool.learners.training import seed_of
 from orbitpool.progress import counted
-from orbitpool.speech.mfcc import Frames
+from orbitpool.speech.mfcc import SIZE, Frames
 from orbitpool.speech.parts import n_pooled, pool
 from orbitpool.speech.recordings import Recording, Segment, segment
 
@@ -154,6 +154,14 @@ class SpeechFeatures(AroundLearner):
                 f"frames is {self.frames}, but {transforms!r} acts on others; "
                 f"give transforms.time_shifts({self.frames}, …)"
             )
+
+    def _check_fitted(self) -> None:
+        inner = None if self.learner_ is None else self.learner_.n_features_in_
+        found = self.n_features_in_, self.mean_.shape, self.scale_.shape, inner
+        if found != (SIZE, (SIZE,), (SIZE,), None if inner is None else self.frames * SIZE):
+            raise ValueError(f"its sizes are {found} for patches of {self.frames} frames of {SIZE} numbers")
+        if self.scale_.min() < FLAT / 2 or max(self.scale_.max(), abs(self.mean_).max()) > 1e6:
+            raise ValueError("its mean and scale are not those of cepstra")
 
     @property
     def _n_features_out(self) -> int:

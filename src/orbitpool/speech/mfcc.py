@@ -21,6 +21,9 @@ def mfcc(samples: Samples) -> Frames:
     20 Hz, the zeroth cepstrum in place of the energy, lifter 22, no dither. Deltas are regressions over two frames
     either side, with the first and last frame repeated.
     """
+    samples = np.asarray(samples)
+    if samples.ndim != 1 or samples.dtype.kind != "f" or not np.isfinite(samples).all():
+        raise ValueError(f"samples are {samples.shape} {samples.dtype}; give finite floats in [-1, 1], (N,)")
     fbank = extra("kaldi_native_fbank")
     options = fbank.MfccOptions()
     options.frame_opts.samp_freq = RATE

@@ -19,6 +19,7 @@ def union(*sets: TransformSet) -> TransformSet:
     """All transformations of all sets in order, each once, under the label it had first."""
     if not sets:
         raise ValueError("union got 0 sets; give at least one")
+    _check_sets(*sets)
     field, window = sets[0].field_shape, sets[0].window_shape
     for other in sets[1:]:
         if (other.field_shape, other.window_shape) != (field, window):
@@ -36,6 +37,7 @@ def union(*sets: TransformSet) -> TransformSet:
 
 def compose(outer: TransformSet, inner: TransformSet) -> TransformSet:
     """Every product T_o T_i, first `inner`, then `outer`, with the outer index running faster."""
+    _check_sets(outer, inner)
     if outer.field_shape != inner.window_shape:
         raise ValueError(
             f"the inner set ends in {by(inner.window_shape)} but the outer one starts from {by(outer.field_shape)}; "
@@ -111,6 +113,12 @@ def from_function(
     T = np.stack(columns, axis=1)
     _check_linear(ask, T, around)
     return from_matrices(T, around, to, [label or str(getattr(f, "__name__", "function"))])
+
+
+def _check_sets(*sets: TransformSet) -> None:
+    for each in sets:
+        if not isinstance(each, TransformSet):
+            raise TypeError(f"{each!r:.60} is a {type(each).__name__}; give sets made by orbitpool.transforms")
 
 
 def _check_linear(

@@ -106,7 +106,10 @@ def choose_poses(name: str, field: tuple[int, int], whole: bool) -> T.TransformS
             f"{name} has shape {matrices.shape}; give (S, D2, D1), where D1 is {by(field)} = {prod(field)} and D2 a "
             "square number"
         )
-    return T.from_matrices(matrices, field, window)
+    try:
+        return T.from_matrices(matrices, field, window)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} does not hold transformations: {error}") from error
 
 
 Pixels = tuple[int, int]

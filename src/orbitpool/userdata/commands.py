@@ -7,6 +7,7 @@ import os
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +18,15 @@ from orbitpool.learners.around import interrupted
 from orbitpool.learners.checks import one_of
 from orbitpool.models import load
 from orbitpool.progress import say
+from orbitpool.shards import shard_files
 from orbitpool.tables import header, rows
-from orbitpool.userdata import featurefiles, images, sound
+from orbitpool.userdata import featurefiles, featurefolder, images, sound
 from orbitpool.userdata.items import Columns
 from orbitpool.userdata.judging import Judgement, judge
 from orbitpool.userdata.looking import in_words, tiles
-from orbitpool.wholefile import check_place
+from orbitpool.wholefile import check_place, check_writable
+
+CHECKPOINT_EVERY = 100  # updates
 
 
 @dataclass(frozen=True)
@@ -32,29 +36,41 @@ class Kind:
     learn: Callable[..., Any]
     is_model: Callable[[Any], bool]
     encode: Callable[..., tuple[NDArray[Any], Columns]]
+    opened: Callable[..., Any] | None = None  # for what can be encoded part by part: its items,
+    encode_places: Callable[..., tuple[NDArray[Any], Columns]] | None = None  # and the features of some of them
 
 
 KINDS = {
-    "image": Kind(images.learn, images.is_model, images.encode),
+    "image": Kind(images.learn, images.is_model, images.encode, images.opened, images.encode_places),
     "sound": Kind(sound.learn, sound.is_model, sound.encode),
 }
 
 
 def fit(source: Path, out: Path, kind: str | None, **options: Any) -> Any:
     """A model learned from a source of data, and written to a file."""
-    if not source.exists():
+    if not source.exists() and not shard_files(source):
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(source))
     name = kind or guess_kind(source)
     one_of("kind", name, KINDS)
     _check_apart(out, source)
     check_place(out)
+    kept = checkpoint_of(out)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "training was interrupted")
-        model = KINDS[name].learn(source, **options)
+        if kept.exists():
+            say(f"going on from {kept}, which a run that was stopped has left")
+        model = KINDS[name].learn(source, checkpoint=kept, checkpoint_every=CHECKPOINT_EVERY, **options)
     if interrupted(model):
         raise KeyboardInterrupt  # half a model is not what was asked for
+    getattr(model, "learner_", model).set_params(checkpoint=None)
     model.save(out)
+    kept.unlink(missing_ok=True)
     return model
+
+
+def checkpoint_of(out: Path) -> Path:
+    """Where learning that is stopped goes on from, beside what it is to become."""
+    return out.with_name(f".{out.name}.checkpoint")
 
 
 def _check_apart(out: Path, *inputs: Path) -> None:
@@ -74,7 +90,12 @@ def guess_kind(source: Path) -> str:
 
 
 def encode(model: Path, source: Path, out: Path, device: str, strict: bool) -> tuple[int, int]:
-    """Write the features of a source to a .npy, .npz, .csv or .parquet file; how many rows and columns there are."""
+    """Write the features of a source to a .npy, .npz, .csv or .parquet file, or in parts to a folder.
+
+    How many rows and columns there are.
+    """
+    if featurefolder.is_folder(out):
+        return _encode_parts(model, source, out, device, strict)
     featurefiles.check(out)
     _check_apart(out, model, source)
     Z, columns = _encoded(model, source, device, strict)
@@ -82,11 +103,27 @@ def encode(model: Path, source: Path, out: Path, device: str, strict: bool) -> t
     return len(Z), Z.shape[1]
 
 
+def _encode_parts(model: Path, source: Path, out: Path, device: str, strict: bool) -> tuple[int, int]:
+    """Write what is missing of the features of a source to a folder of parts."""
+    check_writable(out)
+    _check_apart(out, source)
+    loaded, kind = _model(model, device)
+    if kind.opened is None or kind.encode_places is None:
+        raise ValueError(f"--out is {out}, a folder, but sound is encoded into one file; give it an ending, as .npz")
+    found = kind.opened(loaded, source, strict)
+    rows, columns = featurefolder.write(
+        out, model, found.names, found.labels, partial(kind.encode_places, loaded, found)
+    )
+    if not rows:
+        raise ValueError(f"none of {len(found):,} items in {source} can be read; see the reasons above")
+    return rows, columns
+
+
 def classify(features: Path, source: Path | None, folds: int, seed: int, device: str, strict: bool) -> Judgement:
     """How well a linear classifier tells classes apart in a file of features, or in a source that a model encodes."""
     if source is None:
         say(f"reading {features}")
-        Z, labels = featurefiles.read(features)
+        Z, labels = featurefolder.read(features) if features.is_dir() else featurefiles.read(features)
     else:
         Z, columns = _encoded(features, source, device, strict)
         labels = columns["label"]
@@ -103,8 +140,14 @@ def inspect(path: Path, out: Path | None) -> list[str]:
 
 
 def _encoded(path: Path, source: Path, device: str, strict: bool) -> tuple[NDArray[Any], Columns]:
+    model, kind = _model(path, device)
+    return kind.encode(model, source, strict)
+
+
+def _model(path: Path, device: str) -> tuple[Any, Kind]:
+    """The model in a file, and the kind of data that it takes."""
     model = load(path, device)
     kind = next((kind for kind in KINDS.values() if kind.is_model(model)), None)
     if kind is None:
         raise ValueError(f"{path} is a {type(model).__name__} without a kind of data; use its transform in Python")
-    return kind.encode(model, source, strict)
+    return model, kind

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Iterable
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orbitpool import together
+from orbitpool.arrayfiles import read_npz
 from orbitpool.learners.checks import one_of
 from orbitpool.userdata.items import Columns
 from orbitpool.wholefile import check_place, whole
@@ -39,10 +41,22 @@ def read(path: Path) -> tuple[NDArray[Any], list[str]]:
         path.suffix,
         READERS,
     )
+    with path.open("rb"):  # a file that is not there is another matter
+        pass
     try:
-        return READERS[path.suffix](path)
-    except (KeyError, ValueError) as error:
+        return _checked(*READERS[path.suffix](path))
+    except (KeyError, IndexError, TypeError, ValueError, OSError, OverflowError, csv.Error) as error:
         raise ValueError(f"{path} is not a file that orbitpool encode wrote: {error}; encode anew") from error
+
+
+def _checked(Z: NDArray[Any], labels: Iterable[Any]) -> tuple[NDArray[Any], list[str]]:
+    """The same, if they are features and labels that belong together."""
+    words = [str(label) for label in labels]
+    if Z.ndim != 2 or Z.dtype.kind != "f" or 0 in Z.shape or len(Z) != len(words):
+        raise ValueError(f"it holds {len(words)} labels for features of shape {Z.shape} and type {Z.dtype}")
+    if not np.isfinite(Z).all():
+        raise ValueError("its features are not all finite")
+    return Z, words
 
 
 def _write_npy(file: Any, Z: NDArray[Any], columns: Columns) -> None:
@@ -69,8 +83,8 @@ def _write_parquet(file: Any, Z: NDArray[Any], columns: Columns) -> None:
 
 
 def _read_npz(path: Path) -> tuple[NDArray[Any], list[str]]:
-    with np.load(path, allow_pickle=False) as held:
-        return held["features"], held["labels"].tolist()
+    held = read_npz(path, ("features", "labels"))
+    return held["features"], held["labels"].tolist()
 
 
 def _read_csv(path: Path) -> tuple[NDArray[Any], list[str]]:
@@ -84,7 +98,7 @@ def _read_csv(path: Path) -> tuple[NDArray[Any], list[str]]:
 
 def _read_parquet(path: Path) -> tuple[NDArray[Any], list[str]]:
     frame = _pandas().read_parquet(path)
-    return frame.filter(regex=r"^feature\d+$").to_numpy(), frame["label"].tolist()
+    return frame.filter(regex=r"^feature\d+$").to_numpy(), frame["label"].fillna("").tolist()
 
 
 def _names(Z: NDArray[Any]) -> list[str]:

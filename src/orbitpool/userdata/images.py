@@ -58,44 +58,56 @@ def is_model(model: Any) -> bool:
 
 def encode(model: Any, source: Path, strict: bool) -> tuple[NDArray[Any], Columns]:
     """Features of all images that can be read, (N, F), with their files and labels."""
-    found, there, features = open_images(source, strict), [], []
-    grey = _channels(model) == 1
+    found = opened(model, source, strict)
+    Z, columns = encode_places(model, found, range(len(found)))
+    if not len(Z):
+        raise ValueError(f"none of {len(found):,} images in {source} can be read; see the reasons above")
+    return Z, columns
+
+
+def opened(model: Any, source: Path, strict: bool) -> Images:
+    """The images of a source, and what will be done to them in words."""
+    found = open_images(source, strict)
     size = (
         by(model.transforms.field_shape) + " pixels"
         if isinstance(model, Learner)
         else f"its own size up to {LARGEST} pixels"
     )
-    say(f"encoding {len(found):,} images in {source}, each at {size}, in {'grey' if grey else 'colour'}")
-    part = together.part(len(found))
+    colour = "grey" if _channels(model) == 1 else "colour"
+    say(f"encoding {len(found):,} images in {source}, each at {size}, in {colour}")
+    return found
+
+
+def encode_places(model: Any, found: Images, chosen: Sequence[int]) -> tuple[NDArray[Any], Columns]:
+    """Features of those of the chosen images that can be read, (n, F), with their files and labels."""
+    there, features = [], []
+    part = together.part(len(chosen))
     with together.apart():  # each process reads and encodes files of its own
-        for places, images in _read(found, range(len(found))[part.own], "encode"):
+        for places, images in _read(found, chosen[part.own], "encode"):
             if images:
-                features.append(model.transform(_inputs(model, images, grey)))
+                features.append(model.transform(_inputs(model, images, _channels(model) == 1)))
                 there += places
     if not part.whole:
-        there, features = _of_all(part, there, features, len(model.get_feature_names_out()))
+        there, features = _of_all(part, chosen, there, features, len(model.get_feature_names_out()))
         everyone = (json.loads(said) for said in together.everywhere(json.dumps(found.problems)))
         found.problems = list(dict.fromkeys(tuple(problem) for problems in everyone for problem in problems))
     _report(found)
-    if not features:
-        raise ValueError(f"none of {len(found):,} images in {source} can be read; see the reasons above")
-    return np.concatenate(features), {
-        "file": [found.names[i] for i in there],
-        "label": [found.labels[i] for i in there],
-    }
+    columns = {"file": [found.names[i] for i in there], "label": [found.labels[i] for i in there]}
+    empty = np.zeros((0, len(model.get_feature_names_out())), np.float32)
+    return np.concatenate(features) if features else empty, columns
 
 
 def _of_all(
-    part: together.Part, there: list[int], features: list[NDArray[Any]], width: int
+    part: together.Part, chosen: Sequence[int], there: list[int], features: list[NDArray[Any]], width: int
 ) -> tuple[list[int], list[NDArray[Any]]]:
-    """Places that could be read, and their features, of all processes."""
+    """Those of the chosen places that could be read, and their features, of all processes."""
     own = torch.zeros(part.own.stop - part.own.start, width + 1)  # the last column says whether there is an image
     if features:
-        rows = torch.tensor(there) - part.own.start
+        rows = torch.tensor([chosen[part.own].index(place) for place in there])
         own[rows, :-1], own[rows, -1] = torch.from_numpy(np.concatenate(features)), 1.0
     found = part.gather(own)
     places = found[:, -1].nonzero()[:, 0]
-    return places.tolist(), [found[places, :-1].numpy()] if len(places) else []
+    return [chosen[i] for i in places.tolist()], [found[places, :-1].numpy()] if len(places) else []
 
 
 def _read(found: Images, places: Sequence[int], name: str) -> Iterator[tuple[list[int], list[Bytes]]]:
@@ -122,5 +134,7 @@ def _channels(model: Any) -> int:
 
 
 def _report(found: Images) -> None:
+    """Say what could not be read, once."""
     if found.problems:
         say("\n".join(found.in_words()), problem=True)
+        found.problems.clear()

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 
+from orbitpool.arrayfiles import read_npy, read_npz
 from orbitpool.datasets.photographs import OUTSIDE, class_files, read_image
 from orbitpool.datasets.store import DataCorrupt
 from orbitpool.learners.checks import one_of
+from orbitpool.shards import Chained, Together, open_shard, shard_files
 from orbitpool.tables import rows
 
 Bytes = NDArray[np.uint8]
@@ -72,7 +73,9 @@ class Images:
 
 
 def open_images(source: Path, strict: bool) -> Images:
-    """The images of a folder, of a CSV with the columns file and, if you like, label, or of a .npy or .npz array."""
+    """The images of a folder, of a CSV with the columns file and, if you like, label, of an array, or of shards."""
+    if shards := shard_files(source):
+        return _shards(shards, strict)
     if source.is_dir():
         return _folder(source, strict)
     one_of(f"{source} is no folder, and its ending", source.suffix, OPENERS)
@@ -111,6 +114,32 @@ def _files(top: Path, files: Sequence[tuple[Path, str]], strict: bool, problems:
     return Images(names, [label for _, label in files], lambda i: read_image(files[i][0], grey=False), strict, problems)
 
 
+def _shards(files: Sequence[Path], strict: bool) -> Images:
+    """The images in .npy, .tar or .parquet files; those of a file that is damaged as a whole are left out."""
+    opened, problems = [], []
+    for path in files:
+        try:
+            opened.append(open_shard(path))
+        except ValueError as error:
+            if strict:
+                raise
+            problems.append((str(path), str(error)))
+    held = Together(opened)
+
+    def get(i: int) -> Bytes:
+        shard, place = held.at(i)
+        try:
+            return shard.value(place, grey=False)
+        except (OSError, ValueError) as error:
+            raise DataCorrupt(
+                f"{shard.names[place]} in {shard.path} cannot be read as an image ({error}); take it away"
+            ) from error
+
+    if not len(held):
+        raise ValueError(f"none of {len(files)} shards can be read: {problems[0][1]}")
+    return Images(Chained([s.names for s in opened]), Chained([s.labels for s in opened]), get, strict, problems)
+
+
 def _array(source: Path, strict: bool) -> Images:
     """An array (N, H, W[, 1 or 3]) of numbers from 0 to 1 or from 0 to 255, with labels if an .npz has them."""
     images, labels = load_array(source)
@@ -130,19 +159,15 @@ def _array(source: Path, strict: bool) -> Images:
 
 def load_array(source: Path) -> tuple[Any, list[str]]:
     """The array of a .npy file, mapped rather than read, or the images of an .npz file and their labels, if any."""
-    try:
-        held = np.load(source, mmap_mode="r", allow_pickle=False)
-        if isinstance(held, np.ndarray):
-            return held, []
-        arrays = {name: held[name] for name in held.files}
-    except (ValueError, EOFError, BadZipFile) as error:
-        raise ValueError(f"{source} cannot be read as arrays ({error}); write it with numpy.save or savez") from error
+    if source.suffix == ".npy":
+        return read_npy(source), []
+    arrays = read_npz(source)
     images = next((arrays[name] for name in ("images", "X") if name in arrays), None)
     if images is None:
         raise ValueError(
             f"{source} holds {', '.join(arrays) or 'nothing'}; call the images 'images', and labels 'labels'"
         )
-    labels = list(map(str, arrays.get("labels", arrays.get("y", []))))
+    labels = [str(label) for label in arrays.get("labels", arrays.get("y", np.array([]))).reshape(-1)]
     if labels and len(labels) != len(images):
         raise ValueError(f"{source} holds {len(images)} images and {len(labels)} labels; give one label an image")
     return images, labels

@@ -1,0 +1,1 @@
+"""What happens when power, disks, clocks, other processes and files misbehave: `make fire`."""

@@ -1,0 +1,138 @@
+"""Rows out of many files, larger than memory together, to learn from."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from itertools import accumulate, pairwise
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from orbitpool.learners.checks import whole
+from orbitpool.learners.sources import convert, working_dtype
+from orbitpool.shards import Files, Together, open_shard, shard_files
+
+PIECES = 8  # of the buffer, each read at once from one place
+SAMPLED = 16  # pieces whose first rows stand for all
+
+Piece = tuple[int, int, int]  # number of a shard, first and last row
+
+
+class Shards:
+    """Rows in many files, for `fit` and `partial_fit` of a learner: `TIRBM(100).fit(Shards("patches/*.npy"))`.
+
+    Files are .npy (n, features) or (n, height, width[, channels]); .parquet of numbers, in columns or in lists, or of
+    encoded images in a column `image`; or .tar of images of one size, which count as 0-1. `fit` goes through them in
+    an order that depends on the seed and the epoch alone: pieces of all files are shuffled, and rows within a buffer
+    of some pieces. A run that is stopped goes on from its checkpoint without reading again what it has seen.
+
+    Parameters
+    ----------
+    files : path, pattern or list of paths
+        A folder of shards, a pattern such as "shard-*.npy", or the files themselves.
+    buffer : int
+        Rows that are in memory and shuffled at a time.
+    """
+
+    def __init__(self, files: Files, buffer: int = 10_000) -> None:
+        whole("buffer", buffer)
+        self.files, self.buffer = shard_files(files), buffer
+        if not self.files:
+            raise ValueError(f"{files} names no shards; give a folder or a pattern of .npy, .parquet or .tar files")
+        self._held = Together([open_shard(path) for path in self.files])
+        most = max(1, buffer // PIECES)
+        self.pieces: list[Piece] = [
+            (number, start, stop)
+            for number, shard in enumerate(self._held.shards)
+            for start, stop in pairwise(shard.cuts(most))
+        ]
+        self.row_shape = self._held.shards[0].values(0, 1).shape[1:]
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def __iter__(self) -> Iterator[NDArray[Any]]:
+        """All rows in the order of the files, a piece at a time."""
+        return map(self.read, self.pieces)
+
+    def read(self, piece: Piece) -> NDArray[Any]:
+        """The rows of a piece, (n, ...)."""
+        number, start, stop = piece
+        shard = self._held.shards[number]
+        rows = shard.values(start, stop)
+        if rows.shape[1:] != self.row_shape:
+            raise ValueError(
+                f"{shard.path} has rows of shape {rows.shape[1:]}, but {self.files[0]} has {self.row_shape}; "
+                "all shards must have the same"
+            )
+        return rows
+
+
+class ShardRows:
+    """Minibatches out of shards."""
+
+    def __init__(self, shards: Shards, dtype: torch.dtype | None, device: torch.device) -> None:
+        self.shards, self.device = shards, device
+        self.dtype = dtype or working_dtype(shards.read(shards.pieces[0])[:1])
+        self.n_features = int(np.prod(shards.row_shape))
+
+    def look(self, rows: int, seed: int) -> Tensor:
+        """Random rows out of some random pieces, (n, D1)."""
+        rng, taken, count = np.random.default_rng([seed, 1]), [], 0
+        for number in rng.permutation(len(self.shards.pieces)):
+            taken.append(self.shards.read(self.shards.pieces[number]))
+            count += len(taken[-1])
+            if count >= max(4 * rows, rows) or count >= self.shards.buffer:
+                break
+        held = np.concatenate(taken)
+        return self._convert(held[np.sort(rng.permutation(len(held))[:rows])])
+
+    def batches(self, size: int, order: int | None, skip: int) -> Iterator[Tensor]:
+        """Minibatches in an order that depends on the seed alone; what is skipped is not read."""
+        rest: NDArray[Any] | None = None
+        for rows in self._blocks(order, skip * size):
+            rows = rows if rest is None else np.concatenate([rest, rows])
+            full = len(rows) // size * size
+            for start in range(0, full, size):
+                yield self._convert(rows[start : start + size])
+            rest = rows[full:]
+        if rest is not None and len(rest):
+            yield self._convert(rest)
+
+    def _blocks(self, order: int | None, skip: int) -> Iterator[NDArray[Any]]:
+        """Rows of some pieces at a time, shuffled, without the first `skip`."""
+        pieces = self.shards.pieces
+        rng = None if order is None else np.random.default_rng([order, 0])
+        shuffled = pieces if rng is None else [pieces[i] for i in rng.permutation(len(pieces))]
+        for number, start in enumerate(range(0, len(shuffled), PIECES)):
+            block = shuffled[start : start + PIECES]
+            count = sum(stop - first for _, first, stop in block)
+            if skip >= count:
+                skip -= count
+                continue
+            rows = np.concatenate([self.shards.read(piece) for piece in block])
+            if order is not None:
+                rows = rows[np.random.default_rng([order, 1, number]).permutation(count)]
+            yield rows[skip:]
+            skip = 0
+
+    def n_batches(self, size: int) -> int:
+        """Minibatches in an epoch, the last one perhaps smaller."""
+        return -(-len(self.shards) // size)
+
+    def fingerprint(self) -> str:
+        """Sizes, type and the first row of some pieces."""
+        pieces = self.shards.pieces
+        sizes = list(accumulate(stop - start for _, start, stop in pieces))
+        digest = hashlib.sha256(f"{sizes} {self.shards.row_shape} {self.dtype}".encode())
+        for i in np.linspace(0, len(pieces) - 1, min(len(pieces), SAMPLED)).astype(int):
+            number, start, _ = pieces[i]
+            digest.update(self._convert(self.shards.read((number, start, start + 1))).cpu().numpy().tobytes())
+        return digest.hexdigest()
+
+    def _convert(self, rows: NDArray[Any]) -> Tensor:
+        return convert(rows, self.dtype, self.device, checked=False)

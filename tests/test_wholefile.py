@@ -1,0 +1,90 @@
+"""Files that are whole or not there, and locks that die with their process."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from orbitpool.wholefile import InUse, alone, check_place, whole
+
+HOLD = """
+import sys, time
+from orbitpool.wholefile import alone, whole
+with alone(sys.argv[1]), whole(sys.argv[1]) as file:
+    file.write(b"half")
+    file.flush()
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.fixture
+def holder(tmp_path):
+    """A process that has a lock, and has begun to write."""
+    run = subprocess.Popen([sys.executable, "-c", HOLD, str(tmp_path / "x")], stdout=subprocess.PIPE, text=True)
+    assert run.stdout.readline() == "held\n"
+    yield run
+    run.kill()
+    run.communicate()
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_lock_keeps_others_out_and_dies_with_its_process(holder, tmp_path):
+    with (
+        pytest.raises(InUse, match=r"another process is at work on .*x; wait until it has ended"),
+        alone(tmp_path / "x"),
+    ):
+        pass
+    with whole(tmp_path / "x") as file:  # what another process is writing stays
+        file.write(b"ours")
+    assert sum(name.endswith(".partial") for name in names(tmp_path)) == 1
+    threading.Timer(0.3, os.kill, (holder.pid, signal.SIGKILL)).start()
+    said, start = [], time.perf_counter()
+    with alone(tmp_path / "x", lambda: said.append("waiting")):
+        assert said == ["waiting"]
+        assert time.perf_counter() - start > 0.2
+    with whole(tmp_path / "x") as file:  # what a dead process has left goes
+        file.write(b"new")
+    assert names(tmp_path) == ["x"]
+    assert (tmp_path / "x").read_bytes() == b"new"
+
+
+def test_threads_that_write_the_same_file_do_not_mix(tmp_path):
+    def write(letter):
+        for _ in range(50):
+            with whole(tmp_path / "x") as file:
+                for _ in range(20):
+                    file.write(letter * 100)
+
+    threads = [threading.Thread(target=write, args=(letter,)) for letter in (b"a", b"b", b"c")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    content = (tmp_path / "x").read_bytes()
+    assert len(content) == 2000
+    assert len(set(content)) == 1
+    assert names(tmp_path) == ["x"]
+
+
+def test_only_the_first_process_of_torchrun_asks(tmp_path, monkeypatch):
+    with alone(tmp_path / "x"):
+        monkeypatch.setenv("RANK", "1")
+        with alone(tmp_path / "x"):
+            pass
+    assert names(tmp_path) == []
+
+
+def test_odd_names_are_only_names(tmp_path):
+    for name in ("[x]*?", "a b", "ü"):
+        with whole(tmp_path / name) as file:
+            file.write(b"1")
+        check_place(tmp_path / name)
+    assert len(names(tmp_path)) == 3

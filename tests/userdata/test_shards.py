@@ -1,0 +1,244 @@
+"""Data in many files, larger than memory together: to learn from, to encode, and features in parts that go on."""
+
+import io
+import json
+import os
+import tarfile
+
+import numpy as np
+import pytest
+import torch
+from numpy.testing import assert_array_equal
+from PIL import Image
+
+import orbitpool
+from orbitpool import TIRBM, Shards
+from orbitpool.learners.shards import ShardRows
+from orbitpool.shards import shard_files
+from orbitpool.userdata import featurefolder, images
+from orbitpool.userdata.reading import open_images
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture
+def npy_shards(tmp_path, digits):
+    """The digits, cut into files of different sizes."""
+    (tmp_path / "rows").mkdir()
+    for i, part in enumerate(np.split(digits.astype(np.float32), [100, 101, 700, 1500])):
+        np.save(tmp_path / "rows" / f"shard-{i}.npy", part)
+    return tmp_path / "rows"
+
+
+def encoded(image):
+    file = io.BytesIO()
+    Image.fromarray((255 * image).astype(np.uint8)).save(file, "png")
+    return file.getvalue()
+
+
+def tar(path, members):
+    with tarfile.open(path, "w") as file:
+        for name, content in members.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            file.addfile(info, io.BytesIO(content))
+
+
+@pytest.fixture
+def image_shards(tmp_path, turned_digits):
+    """The same sixty digits as files in folders, as .tar, as .parquet and as .npy."""
+    import pandas as pd
+
+    X, y = turned_digits.X_train[:60], turned_digits.y_train[:60]
+    for kind in ("tar", "parquet", "npy"):
+        (tmp_path / kind).mkdir()
+    for i, part in enumerate(np.split(np.arange(60), 3)):
+        members = {}
+        for j in part:
+            members |= {f"./{j:03}.png": encoded(X[j]), f"./{j:03}.cls": str(y[j]).encode()}
+        tar(tmp_path / "tar" / f"{i}.tar", members)
+        frame = pd.DataFrame({"image": [{"bytes": encoded(X[j]), "path": "x"} for j in part], "label": y[part]})
+        frame.to_parquet(tmp_path / "parquet" / f"{i}.parquet", row_group_size=7)
+        np.save(tmp_path / "npy" / f"{i}.npy", (255 * X[part]).astype(np.uint8))
+    return tmp_path
+
+
+def rows_of(source, **options):
+    return np.concatenate([batch.numpy() for batch in source.batches(**{"size": 64, "order": 5, "skip": 0, **options})])
+
+
+def test_every_row_once_in_an_order_of_the_seed_and_a_skip_is_exact(npy_shards, digits):
+    source = ShardRows(Shards(npy_shards, buffer=200), None, CPU)
+    whole = rows_of(source)
+    assert len(whole) == 1797
+    expected = digits.astype(np.float32)
+    order = np.lexsort(expected.T)
+    assert_array_equal(whole[np.lexsort(whole.T)], expected[order])
+    assert_array_equal(rows_of(source), whole)
+    assert_array_equal(rows_of(source, order=None), expected)
+    assert (rows_of(source, order=6) != whole).any()
+    near = np.abs(whole[:-1] - whole[1:]).mean()
+    assert near > 0.9 * np.abs(expected - expected[np.random.default_rng(0).permutation(1797)]).mean()
+    for skip in (1, 3, 7, 20, 28):
+        assert_array_equal(rows_of(source, skip=skip), whole[64 * skip :])
+    assert source.n_batches(64) == 29
+
+
+def test_what_is_skipped_is_not_read(npy_shards, monkeypatch):
+    shards, read = Shards(npy_shards, buffer=80), []
+    source = ShardRows(shards, None, CPU)
+    monkeypatch.setattr(shards, "read", lambda piece, real=shards.read: read.append(piece) or real(piece))
+    next(source.batches(10, 0, 100))
+    assert 0 < len(read) <= 2 * 8
+
+
+def test_learning_from_shards_goes_on_to_the_same_bits(npy_shards, tmp_path):
+    options = {"n_components": 5, "batch_size": 50, "random_state": 0}
+    whole = TIRBM(n_iter=3, **options).fit(Shards(npy_shards, buffer=300))
+    kept = {**options, "checkpoint": tmp_path / "run", "checkpoint_every": 7}
+
+    class PowerCut(Exception):
+        """What ends a run."""
+
+    class Cut(TIRBM):
+        def _update(self, state, v):
+            if state.at.update == 60:
+                raise PowerCut
+            return super()._update(state, v)
+
+    Cut.__name__ = "TIRBM"
+    with pytest.raises(PowerCut):
+        Cut(n_iter=3, **kept).fit(Shards(npy_shards, buffer=300))
+    resumed = TIRBM(n_iter=3, **kept).fit(Shards(sorted(npy_shards.iterdir()), buffer=300))
+    assert_array_equal(resumed.components_, whole.components_)
+    with pytest.raises(ValueError, match="its data"):
+        TIRBM(n_iter=4, **kept).fit(Shards(npy_shards, buffer=500))
+    assert whole.partial_fit(Shards(npy_shards)).n_iter_ == 4
+
+
+def test_shards_of_all_kinds_hold_the_same_images(image_shards, turned_digits):
+    expected = (255 * turned_digits.X_train[:60]).astype(np.uint8)
+    labels = [str(y) for y in turned_digits.y_train[:60]]
+    for source in ("tar", "parquet", "npy", "tar/*.tar", "npy/?.npy"):
+        found = open_images(image_shards / source, strict=True)
+        places, read = found.read(range(60))
+        assert places == list(range(60))
+        assert_array_equal(np.stack(read)[..., 0], expected)
+        if not source.startswith("npy"):
+            assert list(found.labels) == labels
+            rows = np.concatenate(list(Shards(image_shards / source, buffer=16)))
+            assert_array_equal((255 * rows[..., 1]).round(), expected)
+    assert open_images(image_shards / "tar/1.tar", strict=True).names[0] == "1.tar/./020.png"
+    assert open_images(image_shards / "parquet/2.parquet", strict=True).names[3] == "2.parquet[3]"
+
+
+def test_numbers_in_parquet_are_rows(tmp_path, digits):
+    import pandas as pd
+
+    frame = pd.DataFrame({"a": range(20), "b": [list(row) for row in digits[:20, :3]], "name": "x"})
+    frame.to_parquet(tmp_path / "x.parquet", row_group_size=6)
+    rows = np.concatenate(list(Shards(tmp_path / "x.parquet", buffer=32)))
+    assert_array_equal(rows, np.column_stack([np.arange(20), digits[:20, :3]]))
+
+
+def test_names_that_lead_elsewhere_are_only_names(tmp_path, turned_digits):
+    png = encoded(turned_digits.X_train[0])
+    tar(tmp_path / "x.tar", {"../../up.png": png, "/etc/root.png": png, "a/../../b.png": png, "readme.txt": b"hello"})
+    before = sorted(os.listdir(tmp_path.parent))
+    with tarfile.open(tmp_path / "x.tar", "a") as file:
+        for name, kind in (
+            ("link.png", tarfile.SYMTYPE),
+            ("pipe.png", tarfile.FIFOTYPE),
+            ("hard.png", tarfile.LNKTYPE),
+        ):
+            info = tarfile.TarInfo(name)
+            info.type, info.linkname = kind, "/etc/passwd"
+            file.addfile(info)
+    found = open_images(tmp_path / "x.tar", strict=True)
+    assert len(found.read(range(3))[1]) == len(found) == 3
+    assert sorted(os.listdir(tmp_path)) == ["x.tar"]
+    assert sorted(os.listdir(tmp_path.parent)) == before
+
+
+def test_shards_that_are_none_are_refused_by_name(tmp_path, image_shards, npy_shards):
+    whole = (image_shards / "tar/0.tar").read_bytes()
+    (image_shards / "tar/3.tar").write_bytes(whole[:5000])
+    with pytest.raises(ValueError, match=r"3\.tar cannot be read as an archive of images, not packed \(unexpected end"):
+        open_images(image_shards / "tar", strict=True)
+    found = open_images(image_shards / "tar", strict=False)
+    assert len(found) == 60
+    assert "3.tar" in found.in_words()[1]
+    (tmp_path / "x.parquet").write_bytes(b"PAR1 nothing PAR1")
+    with pytest.raises(ValueError, match=r"x\.parquet cannot be read as a \.parquet of images or numbers"):
+        Shards(tmp_path / "x.parquet")
+    with pytest.raises(ValueError, match="names no shards; give a folder or a pattern"):
+        Shards(tmp_path / "nowhere")
+    np.save(npy_shards / "shard-9.npy", np.zeros((3, 5)))
+    with pytest.raises(ValueError, match=r"shard-9\.npy has rows of shape \(5,\), but .*shard-0\.npy has \(64,\)"):
+        list(Shards(npy_shards))
+
+
+def test_a_folder_of_images_is_not_a_folder_of_shards(photographs_in_folders, tmp_path):
+    assert shard_files(photographs_in_folders) == []
+    np.save(tmp_path / "stray.npy", np.zeros((2, 8, 8)))
+    Image.new("L", (9, 9)).save(tmp_path / "1.png")
+    assert shard_files(tmp_path) == []
+
+
+@pytest.fixture
+def model(command, image_shards):
+    options = ("--components", 5, "--epochs", 1, "--transforms", "rotation", "--quiet")
+    assert command("fit", image_shards / "tar" / "*.tar", *options, "--out", image_shards / "model")[0] == 0
+    return image_shards / "model"
+
+
+def test_features_in_parts_go_on_and_grow(command, model, image_shards, monkeypatch):
+    monkeypatch.setattr(featurefolder, "ROWS", 25)
+    monkeypatch.setattr(images, "AT_ONCE", 25)
+    out, whole = image_shards / "features", image_shards / "z.npz"
+    assert command("encode", model, image_shards / "tar", "--out", whole)[0] == 0
+
+    def stop(found, places, real=images.Images.read):
+        if places[0] >= 50:
+            raise KeyboardInterrupt
+        return real(found, places)
+
+    with monkeypatch.context() as m:
+        m.setattr(images.Images, "read", stop)
+        code, _, says = command("encode", model, image_shards / "tar", "--out", out)
+    assert code == 130
+    assert "a folder of parts goes on from its last part" in says
+    assert sorted(os.listdir(out)) == ["manifest.json", "part-00000.npz", "part-00001.npz"]
+    before = (out / "part-00000.npz").stat().st_mtime_ns
+    code, says, _ = command("encode", model, image_shards / "tar", "--out", out)
+    assert (code, says) == (0, f"{out}: 60 rows of 5 features\n")
+    assert (out / "part-00000.npz").stat().st_mtime_ns == before
+    Z, labels = featurefolder.read(out)
+    assert_array_equal(Z, np.load(whole)["features"])
+    assert labels == np.load(whole)["labels"].tolist()
+    (image_shards / "tar/0.tar").rename(image_shards / "tar/3.tar")
+    assert "was made from other data" in command("encode", model, image_shards / "tar", "--out", out)[2]
+    (image_shards / "tar/3.tar").rename(image_shards / "tar/0.tar")
+    members = {"new.png": encoded(np.zeros((16, 16)))}
+    tar(image_shards / "tar/4.tar", members)
+    assert command("encode", model, image_shards / "tar", "--out", out)[1] == f"{out}: 61 rows of 5 features\n"
+    assert_array_equal(featurefolder.read(out)[0][:60], Z)
+    assert json.loads((out / "manifest.json").read_text())["parts"][2]["items"] == 11
+    assert command("classify", out, "--folds", 2)[0] in (0, 1)  # ten classes of few digits
+
+
+def test_folders_that_are_not_ours_are_left_alone(command, model, image_shards, tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/thesis.txt").write_text("x")
+    says = command("encode", model, image_shards / "tar", "--out", tmp_path / "mine")[2]
+    assert "holds other files and no manifest.json; give a new folder" in says
+    assert os.listdir(tmp_path / "mine") == ["thesis.txt"]
+    assert command("encode", model, image_shards / "tar", "--out", tmp_path / "f")[0] == 0
+    twin = orbitpool.load(model).partial_fit(np.zeros((9, 256), np.float32))
+    twin.save(tmp_path / "other")
+    says = command("encode", tmp_path / "other", image_shards / "tar", "--out", tmp_path / "f")[2]
+    assert "has features of another model; give another folder" in says
+    (tmp_path / "f/manifest.json").write_text(
+        '{"format": "orbitpool features 1", "model": "x", "parts": [{"file": "../x"}]}'
+    )
+    assert "manifest.json is damaged" in command("classify", tmp_path / "f")[2]
