@@ -17,8 +17,7 @@ TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--np
 DYING = """
 import os, signal, sys
 import numpy as np
-import torch.distributed as dist
-from orbitpool import TIRBM
+from orbitpool import TIRBM, together
 
 class Dying(TIRBM):
     def _update(self, state, v):
@@ -27,14 +26,13 @@ class Dying(TIRBM):
         return super()._update(state, v)
 
 checkpoint, out, dies = sys.argv[1:]
-dist.init_process_group("gloo")
 X = np.random.default_rng(0).random((1000, 16))
 Kind = Dying if dies == "yes" else TIRBM
 Dying.__name__ = "TIRBM"
-Kind(8, n_iter=10, batch_size=100, random_state=0, checkpoint=checkpoint, checkpoint_every=15).fit(X).save(out)
+with together.joined():
+    Kind(8, n_iter=10, batch_size=100, random_state=0, checkpoint=checkpoint, checkpoint_every=15).fit(X).save(out)
 if os.environ["RANK"] == "0":
     print("begun", os.environ["TORCHELASTIC_RESTART_COUNT"], "times before")
-dist.destroy_process_group()
 """
 
 

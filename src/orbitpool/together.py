@@ -17,6 +17,8 @@ from typing import ParamSpec
 import torch
 import torch.distributed as dist
 from torch import Tensor
+from torch.distributed.distributed_c10d import PrefixStore
+from torch.distributed.rendezvous import rendezvous
 
 FEWEST = 2  # rows a process, below which each does all of them
 
@@ -26,7 +28,11 @@ _apart: ContextVar[bool] = ContextVar("apart", default=False)
 
 @contextmanager
 def joined() -> Iterator[None]:
-    """Inside, the processes that torchrun has started work together; nothing happens if it has not."""
+    """Inside, the processes that torchrun has started work together; nothing happens if it has not.
+
+    They meet anew after every restart: torchrun may keep one store for all of them, and in it addresses of processes
+    that have died, which `init_process_group` by itself would try to reach.
+    """
     if int(os.environ.get("WORLD_SIZE", 1)) == 1 or "RANK" not in os.environ:
         yield
         return
@@ -34,7 +40,10 @@ def joined() -> Iterator[None]:
     if gpus:
         torch.cuda.set_device(here % gpus)
     enough = gpus >= int(os.environ.get("LOCAL_WORLD_SIZE", 1))
-    dist.init_process_group(None if enough else "gloo")  # NCCL wants a GPU for each process
+    store, rank, size = next(rendezvous("env://"))
+    store = PrefixStore(f"start {os.environ.get('TORCHELASTIC_RESTART_COUNT', 0)}", store)
+    backend = None if enough else "gloo"  # NCCL wants a GPU for each process
+    dist.init_process_group(backend, store=store, rank=rank, world_size=size)
     try:
         yield
     except SystemExit as end:
