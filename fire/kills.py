@@ -25,7 +25,7 @@ from orbitpool import datasets, modelfile
 
 KILLS = 50
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
-EPOCHS, IMAGES, BATCH = 120, 300, 10
+EPOCHS, IMAGES, BATCH = 60, 300, 10
 LIMIT = 120  # seconds that no run takes
 
 
