@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+from orbitpool import together
 from orbitpool.wholefile import InUse, alone, check_place, whole
 
 HOLD = """
@@ -74,9 +75,9 @@ def test_threads_that_write_the_same_file_do_not_mix(tmp_path):
     assert names(tmp_path) == ["x"]
 
 
-def test_only_the_first_process_of_torchrun_asks(tmp_path, monkeypatch):
+def test_only_the_first_of_processes_that_work_together_asks(tmp_path, monkeypatch):
     with alone(tmp_path / "x"):
-        monkeypatch.setenv("RANK", "1")
+        monkeypatch.setattr(together, "first", lambda: False)
         with alone(tmp_path / "x"):
             pass
     assert names(tmp_path) == []

@@ -4,7 +4,7 @@ A kernel for one kind of device goes beside `chunked` and is chosen here.
 """
 
 from orbitpool.kernels.chunked import reduce_orbit, reduce_templates
-from orbitpool.kernels.descent import Statistics, descend_, summed
+from orbitpool.kernels.descent import Statistics, descend_
 from orbitpool.kernels.devices import choose_device
 from orbitpool.kernels.poses import compare, expect, generate_drawn, infer, move, tilt_
 from orbitpool.kernels.products import correlate, generate, respond, shortened
@@ -26,6 +26,5 @@ __all__ = [
     "reduce_templates",
     "respond",
     "shortened",
-    "summed",
     "tilt_",
 ]

@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 from orbitpool import encoders, orbit
-from orbitpool.kernels import Statistics, descend_, generate, reduce_orbit, respond, summed
+from orbitpool.kernels import Statistics, descend_, generate, reduce_orbit, respond
+from orbitpool.kernels.descent import summed
 from orbitpool.learners import checks
 from orbitpool.learners.base import Learner, Parameters
 from orbitpool.learners.sparsity import DISTANCES, Distance
