@@ -101,6 +101,7 @@ def rewritten(path, change):
         lambda content, tensors: tensors.pop("state.W"),
         lambda content, tensors: tensors["T.columns"].fill_(999),
         lambda content, tensors: tensors["T.starts"].fill_(0),
+        lambda content, tensors: tensors["T.values"].fill_(1e30),
         lambda content, tensors: content["transforms"].update(field=[9, 9]),
         lambda content, tensors: content["transforms"].update(field=[-2, -2]),
         lambda content, tensors: tensors.update({"state.b": tensors["state.b"][:1]}),

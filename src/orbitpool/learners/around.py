@@ -50,7 +50,7 @@ class AroundLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         model._check()
         model.learner_, model.n_features_in_ = inner, content["n_features_in"]
         for name in cls.FITTED:
-            if not files.sane(tensors[name]):
+            if not modelfile.sane(tensors[name]):
                 raise ValueError(f"its {name} is not finite")
             setattr(model, name, tensors[name].numpy())
         model._check_fitted()

@@ -21,7 +21,6 @@ from orbitpool.wholefile import alone
 if TYPE_CHECKING:
     from orbitpool.learners.base import Learner
 
-LARGEST = 1e9  # no weight is as large
 # What may differ between a run and its continuation without changing a bit of it.
 FREE = {"n_iter", "verbose", "checkpoint", "checkpoint_every", "device"}
 
@@ -129,13 +128,8 @@ def _check_tensors(learner: Learner, tensors: dict[str, Tensor]) -> None:
     if found != expected:
         raise ValueError(f"its tensors are {found} where {expected} belong")
     dtype = tensors["sums"].dtype
-    if any(t.dtype != dtype or not sane(t) for t in tensors.values()) or not dtype.is_floating_point:
+    if any(t.dtype != dtype or not modelfile.sane(t) for t in tensors.values()) or not dtype.is_floating_point:
         raise ValueError("its tensors are not all finite and of one float type")
-
-
-def sane(t: Tensor) -> bool:
-    """Whether all numbers are such that products of some of them are finite."""
-    return bool((t.abs() <= LARGEST).all())
 
 
 def plain_parameters(estimator: Any, without: str) -> dict[str, Any]:
