@@ -45,10 +45,8 @@ def _begin(path: Path) -> tuple[Path, IO[bytes]]:
     while True:
         partial = path.with_name(f".{path.name}.{token_hex(4)}.partial")
         file = partial.open("xb")
-        with suppress(OSError):
-            if fcntl:
-                _lock(file.fileno(), wait=False)
-        if _same(file.fileno(), partial):  # else somebody cleared it away before it was locked
+        ours = fcntl is None or _may(file.fileno())
+        if ours and _same(file.fileno(), partial):  # else somebody clears it away, who came before it was locked
             return partial, file
         file.close()
 
