@@ -33,7 +33,7 @@ class Shards:
     Parameters
     ----------
     files : path, pattern or list of paths
-        A folder of shards, a pattern such as "shard-*.npy", or the files themselves.
+        A folder of shards, a pattern such as `"shard-*.npy"`, or the files themselves.
     buffer : int
         Rows that are in memory and shuffled at a time.
     """
