@@ -127,7 +127,6 @@ TRIES: dict[str, list[Try]] = {
         *(digits(f"scale-bgrand {machine}", sparsity_target=0.01) for machine in ("RBM", "TIRBM")),
         digits("rot TIRBM", sparsity_target=0.04, gradient="approximate"),
         digits("trans TIRBM", sparsity_target=0.02, gradient="approximate"),
-        *(digits("rot TIRBM", sparsity_target=0.04, encoding=e) for e in (*ENCODINGS[:3], ["times", 0.5])),
         digits(
             "trans TIRBM",
             sparsity_target=0.02,
@@ -219,12 +218,17 @@ TRIES: dict[str, list[Try]] = {
         *(patches("TIRBM combined", 75, sigma=0.12, transforms=UNION, sparsity_target=p) for p in (0.3, 0.4)),
         *(patches(f"TIRBM {one}", 75, sigma=0.12, sparsity_target=0.2) for one in ("rotation", "translation")),
         patches("TIRBM combined", 75, sigma=0.12, transforms=UNION, n_components=4000, sparsity_target=0.2),
-        patches("TIRBM combined", 150, sigma=0.12, transforms=UNION, n_components=4000, sparsity_target=0.3),
         patches("TIRBM combined", 75, sigma=0.12, transforms=UNION, encoding=["threshold", 0.25]),
         patches("TIRBM scaling", 75, sigma=0.18, sparsity_target=0.2),
         patches("RBM", 75, sigma=0.25, sparsity_target=0.2),
         filters(transforms=TURNS_OF_SCALES, conv={"mirror": True}),
         filters(transforms=TURNS_OF_SCALES, n_iter=50),
+        *(filters(transforms=TURNS_OF_SCALES, conv={"whiten": w}) for w in (0.05, 0.2)),
+        *(
+            filters(transforms=compose(turns(6), ("scalings", {"field": 8, "window": 6, "step": 1})), alpha=a)
+            for a in (0.25, 0.35)
+        ),
+        *(filters(transforms=compose(turns(6, 3, step), PATCH_SCALES)) for step in (pi / 8, pi / 16)),
         filters(transforms=compose(turns(6, 5), PATCH_SCALES)),
         filters(transforms=compose(turns(8, 3), ("scalings", {"field": 10, "window": 8, "step": 1}))),
     ],
@@ -248,7 +252,10 @@ TRIES: dict[str, list[Try]] = {
         patches("TIRBM combined", 75, sigma=0.12, transforms=TURNS_OF_BOTH),
         *(patches("TIRBM combined", 75, sigma=0.12, transforms=UNION, sparsity_target=p) for p in (0.03, 0.02)),
         *(patches("TIRBM combined", 75, sigma=s, transforms=UNION, sparsity_target=0.05) for s in (0.15, 0.1)),
-        patches("TIRBM combined", 75, sigma=0.12, transforms=UNION, sparsity_target=0.05, conv={"mirror": True}),
+        patches("TIRBM combined", 75, sigma=0.08, transforms=UNION, sparsity_target=0.05, learning_rate=0.003),
+        patches("TIRBM combined", 75, sigma=0.09, transforms=UNION, sparsity_target=0.05),
+        *(patches("TIRBM combined", 75, sigma=0.1, transforms=UNION, sparsity_target=p) for p in (0.1, 0.03)),
+        patches("TIRBM combined", 75, sigma=0.1, transforms=UNION, sparsity_target=0.05, conv={"mirror": True}),
         patches("TIRBM combined", 75, sigma=0.12, transforms=UNION, sparsity_target=0.05, conv={"whiten": 0.05}),
         patches("TIRBM combined", 75, sigma=0.12, transforms=UNION, sparsity_target=0.05, sparsity_cost=10.0),
         *(patches(f"TIRBM {one}", 75, sigma=0.12, sparsity_target=0.05) for one in ("rotation", "translation")),
