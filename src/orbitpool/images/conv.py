@@ -28,7 +28,7 @@ from orbitpool.images.patches import (
 )
 from orbitpool.images.whitening import CONTRAST, FLOOR, normalize_contrast, whitening
 from orbitpool.kernels import cells, choose_device
-from orbitpool.kernels.products import fused
+from orbitpool.kernels.products import dense_room, fused
 from orbitpool.learners import Learner
 from orbitpool.learners.around import AroundLearner
 from orbitpool.learners.checks import at_least, finite, one_of, whole
@@ -60,6 +60,11 @@ class ConvFeatures(AroundLearner):
         Pixels between neighbouring patches.
     grid : int
         Cells along each side; 2 gives quadrants.
+    poses : {"pool", "keep"}
+        Whether a filter has one feature, or one for each of its poses, filters last: what a layer above needs to be
+        invariant to what turns the whole image (`transforms.turned_maps`).
+    output : {"flat", "map"}
+        Rows of features, or maps of them, (N, grid, grid, features of a patch), which are images to a layer above.
     contrast : float or None
         Added to a patch's variance before it is divided by its standard deviation; None leaves patches as they are.
     whiten : float or None
@@ -91,6 +96,8 @@ class ConvFeatures(AroundLearner):
         n_patches: int = 400_000,
         stride: int = 1,
         grid: int = 2,
+        poses: Literal["pool", "keep"] = "pool",
+        output: Literal["flat", "map"] = "flat",
         contrast: float | None = CONTRAST,
         whiten: float | None = FLOOR,
         precision: Literal["auto", "full"] = "auto",
@@ -102,6 +109,8 @@ class ConvFeatures(AroundLearner):
         self.n_patches = n_patches
         self.stride = stride
         self.grid = grid
+        self.poses = poses
+        self.output = output
         self.contrast = contrast
         self.whiten = whiten
         self.precision = precision
@@ -148,7 +157,7 @@ class ConvFeatures(AroundLearner):
 
     @torch.no_grad()
     def transform(self, X: Any) -> Any:
-        """Features averaged on the grid, (N, grid * grid * features of a patch), cell by cell, row by row."""
+        """Features averaged on the grid, (N, grid * grid * features of a patch), cell by cell, row by row, or a map."""
         check_is_fitted(self)
         groups, device = by_size(X), choose_device(self.device, X)
         self._check_images(groups, int(self.image_shape_[2]))
@@ -165,6 +174,8 @@ class ConvFeatures(AroundLearner):
         if not share.whole:
             order = order.to(home)
             features[order] = share.gather(features[order[share.own]])
+        if self.output == "map":
+            features = features.view(len(features), self.grid, self.grid, -1)
         return features if isinstance(X, Tensor) else features.numpy()
 
     def to_module(self) -> ConvModule:
@@ -172,6 +183,8 @@ class ConvFeatures(AroundLearner):
         check_is_fitted(self)
         if not isinstance(self.learner_, Learner):
             raise ValueError(f"learner is {self.learner!r}; a module can be made of a TIRBM, TIAutoencoder or TIOMP")
+        if (self.poses, self.output) != ("pool", "flat"):
+            raise ValueError(f"poses is {self.poses!r} and output {self.output!r}; a module pools, and gives rows")
         mean, P = (torch.tensor(a, dtype=torch.float32) for a in (self.mean_, self.whitening_))
         where: Any = {"patch": self._patch, "stride": self.stride, "grid": self.grid}
         return ConvModule(self.learner_.to_module(), mean, P, contrast=self.contrast, **where)
@@ -192,8 +205,9 @@ class ConvFeatures(AroundLearner):
             x = dense_patches(images, self._patch, self.stride).reshape(-1, len(mean))
             return (self._normalize(x) - mean).view(len(images), -1, len(mean))
 
-        rounded = self.precision == "auto" and fused(mean)
-        if isinstance(encoder, Encoder) and (rounded or device.type == "cpu"):
+        rounded = self.precision == "auto" and fused(mean) and dense_room(len(mean), n_cells)
+        whole = self.poses == "pool" or getattr(encoder, "how", None) == "max"
+        if isinstance(encoder, Encoder) and whole and (rounded or device.type == "cpu"):
             encode, look, budget = cells.encode_cells, patches, cells.PATCHES
             if rounded:
                 from orbitpool.kernels import dense
@@ -202,14 +216,17 @@ class ConvFeatures(AroundLearner):
                 encode, look = dense.encode_cells, lambda images: dense.normalized_patches(images, *where)
                 budget = 16 * BUDGET // (2 * len(mean))
             t, how = encoder.templates(P), (encoder.how, encoder.alpha, encoder.two_sided)
+            if self.poses == "keep":
+                t, how = _each_pose(t, encoder.two_sided), (encoder.how, encoder.alpha, False)
             return lambda images, cell: encode(look(images), t, encoder.bias, cell, n_cells, *how), budget
-        folded, width = encoder.folded(P), int(self.learner_._n_features_out)
+        together = self.poses == "pool" or self.learner.transforms is None
+        features = encoder.folded(P) if together else encoder.apart(P)
 
         def sums(images: Tensor, cell: Tensor) -> Tensor:
-            z: Tensor = folded(patches(images).flatten(0, 1)).view(len(images), len(cell), -1)
+            z: Tensor = features(patches(images).flatten(0, 1)).view(len(images), len(cell), -1)
             return (torch.arange(n_cells)[:, None] == cell).to(device, dtype) @ z
 
-        return sums, BUDGET // (4 * max(len(mean), width))
+        return sums, BUDGET // (4 * max(len(mean), self._width))
 
     def _pooled(self, encode: CellSums, budget: int, images: Tensor, device: torch.device) -> Tensor:
         """Means over the cells of the grid, (N, grid * grid * F), some rows of patches at a time."""
@@ -233,7 +250,7 @@ class ConvFeatures(AroundLearner):
     @property
     def _patch(self) -> tuple[int, int]:
         if self.learner.transforms is not None:
-            rows, columns = self.learner.transforms.field_shape
+            rows, columns, *_ = self.learner.transforms.field_shape
             return rows, columns
         size = self.patch_size
         return (size, size) if isinstance(size, int) else size  # type: ignore[return-value]
@@ -244,14 +261,16 @@ class ConvFeatures(AroundLearner):
         for name in ("n_patches", "stride", "grid"):
             whole(name, getattr(self, name))
         one_of("precision", self.precision, ("auto", "full"))
+        one_of("poses", self.poses, ("pool", "keep"))
+        one_of("output", self.output, ("flat", "map"))
         for name in ("contrast", "whiten"):
             if getattr(self, name) is not None:
                 at_least(name, getattr(self, name), 0)
         transforms = self.learner.transforms
         if transforms is None and self.patch_size is None:
             raise ValueError("patch_size is None and the learner has no transformations; give one of them")
-        if transforms is not None and len(transforms.field_shape) != 2:
-            raise ValueError(f"{transforms!r} is not for images; give transformations of (rows, columns)")
+        if transforms is not None and len(transforms.field_shape) not in (2, 3):
+            raise ValueError(f"{transforms!r} is not for images; give transformations of (rows, columns[, poses])")
 
     def _check_fitted(self) -> None:
         height, width, channels = self.image_shape_.tolist()
@@ -280,4 +299,16 @@ class ConvFeatures(AroundLearner):
 
     @property
     def _n_features_out(self) -> int:
-        return self.grid**2 * int(self.learner_._n_features_out)
+        return self.grid**2 * self._width
+
+    @property
+    def _width(self) -> int:
+        """Features of a patch."""
+        poses = len(self.learner.transforms) if self.poses == "keep" and self.learner.transforms is not None else 1
+        return poses * int(self.learner_._n_features_out)
+
+
+def _each_pose(templates: Tensor, two_sided: bool) -> Tensor:
+    """Filters in poses, (K, S, D), as filters of one pose, (S K, 1, D), or (2 S K, 1, D) with both sides of a pose."""
+    sides = torch.cat([templates, -templates]) if two_sided else templates
+    return sides.transpose(0, 1).flatten(0, 1)[:, None]
