@@ -81,7 +81,7 @@ class ConvFeatures(AroundLearner):
     learner_ : Learner
         The fitted clone.
     mean_, whitening_ : array (D,), (D, D)
-        Mean of the normalised patches, and what whitens them.
+        Mean of the normalised patches, and what whitens them: zeros and (0, 0) where nothing does.
     """
 
     FITTED: ClassVar = ("mean_", "whitening_", "image_shape_")
@@ -136,10 +136,11 @@ class ConvFeatures(AroundLearner):
         patches = self._normalize(self._some_patches(groups, torch.Generator().manual_seed(seed), device))
         finite(patches)
         mean, P = self._whitening(patches)
+        patches = (patches - mean) @ P if P.numel() else patches
         learner = clone(self.learner)
         if learner.random_state is None:
             learner.set_params(random_state=seed)
-        self.learner_ = learner.set_params(device=str(device)).fit((patches - mean) @ P)
+        self.learner_ = learner.set_params(device=str(device)).fit(patches)
         self.mean_, self.whitening_ = mean.cpu().numpy(), P.cpu().numpy()
         self.image_shape_ = np.array(groups[0][1].shape[1:])
         self.n_features_in_ = prod(groups[0][1].shape[1:])
@@ -186,6 +187,7 @@ class ConvFeatures(AroundLearner):
         if (self.poses, self.output) != ("pool", "flat"):
             raise ValueError(f"poses is {self.poses!r} and output {self.output!r}; a module pools, and gives rows")
         mean, P = (torch.tensor(a, dtype=torch.float32) for a in (self.mean_, self.whitening_))
+        P = P if P.numel() else torch.eye(len(mean))
         where: Any = {"patch": self._patch, "stride": self.stride, "grid": self.grid}
         return ConvModule(self.learner_.to_module(), mean, P, contrast=self.contrast, **where)
 
@@ -198,7 +200,8 @@ class ConvFeatures(AroundLearner):
 
     def _encoder(self, device: torch.device, dtype: torch.dtype) -> tuple[CellSums, int]:
         """What turns images and the cells of their patches into sums of features, and how many patches at a time."""
-        mean, P = (torch.from_numpy(a).to(device, dtype) for a in (self.mean_, self.whitening_))
+        mean, matrix = (torch.from_numpy(a).to(device, dtype) for a in (self.mean_, self.whitening_))
+        P = matrix if matrix.numel() else None
         encoder, n_cells = self.learner_.encoder(device, dtype), self.grid**2
 
         def patches(images: Tensor) -> Tensor:
@@ -276,7 +279,8 @@ class ConvFeatures(AroundLearner):
         height, width, channels = self.image_shape_.tolist()
         size = channels * prod(self._patch)
         found = self.mean_.shape, self.whitening_.shape, self.learner_.n_features_in_, self.n_features_in_
-        if found != ((size,), (size, size), size, height * width * channels) or min(height, width, channels) < 1:
+        square = (0, 0) if self.whitening_.shape == (0, 0) else (size, size)
+        if found != ((size,), square, size, height * width * channels) or min(height, width, channels) < 1:
             raise ValueError(f"its sizes are {found} for patches of {self._patch} in images {self.image_shape_}")
         check_grid(torch.empty(1, height, width, channels, device="meta"), self._patch, self.stride, self.grid)
 
@@ -290,7 +294,7 @@ class ConvFeatures(AroundLearner):
 
     def _whitening(self, patches: Tensor) -> tuple[Tensor, Tensor]:
         if self.whiten is None:
-            return torch.zeros_like(patches[0]), torch.eye(patches.shape[1], dtype=patches.dtype, device=patches.device)
+            return torch.zeros_like(patches[0]), patches.new_empty(0, 0)
         return whitening(patches, self.whiten)
 
     def _places(self, images: Tensor) -> tuple[int, int]:
