@@ -105,6 +105,16 @@ def test_kinds_of_images(fitted, images, monkeypatch):
     assert len(fitted.get_feature_names_out()) == 10
 
 
+def test_both_layers_give_features(fitted, images, tmp_path):
+    both = stack(both=True).fit(images)
+    below, above = np.split(both.transform(images), [24], axis=1)
+    assert_allclose(above, fitted.transform(images), atol=1e-4)
+    assert_allclose(below, fitted.first_.transform(images).mean((1, 2)), atol=1e-4)
+    assert len(both.get_feature_names_out()) == 34
+    both.save(tmp_path / "both")
+    assert orbitpool.load(tmp_path / "both", "cpu").transform(images).shape == (60, 34)
+
+
 def test_a_stack_can_be_the_first_layer_of_another(images, tmp_path):
     middle = ConvFeatures(
         TIOMP(4, T.turned_maps(3, 8), alpha=1.0, two_sided=False, n_iter=2),

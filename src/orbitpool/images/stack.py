@@ -17,9 +17,10 @@ from orbitpool.images.conv import ConvFeatures
 from orbitpool.images.patches import as_images
 from orbitpool.kernels import choose_device
 from orbitpool.learners import Learner
-from orbitpool.learners.checks import whole
+from orbitpool.learners.checks import one_of, whole
 from orbitpool.learners.training import seed_of
 
+OWN = ("both", "n_images")  # parameters that a file keeps
 MAPS = 2**27  # numbers in maps at a time
 
 
@@ -37,6 +38,8 @@ class Stack(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         With `output="map"`.
     second : ConvFeatures
         Takes maps (N, grid, grid, features of a patch).
+    both : bool
+        Whether features of the first layer, averaged over the second one's grid, stand before those of the second.
     n_images : int or None
         Images, chosen at random, from whose maps the second layer learns; None for all, whose maps must fit into
         memory together.
@@ -59,12 +62,14 @@ class Stack(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         first: ConvFeatures | Stack,
         second: ConvFeatures,
         *,
+        both: bool = False,
         n_images: int | None = None,
         device: str = "auto",
         random_state: Any = None,
     ) -> None:
         self.first = first
         self.second = second
+        self.both = both
         self.n_images = n_images
         self.device = device
         self.random_state = random_state
@@ -94,13 +99,19 @@ class Stack(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         return torch.cat([torch.as_tensor(self.first_.transform(part)) for part in self._parts(X, self._few)])
 
     def transform(self, X: Any) -> Any:
-        """Features of the second layer, (N, n_features_out), or its maps."""
+        """Features of the second layer, or of both, (N, n_features_out), or maps of them."""
         check_is_fitted(self)
         home = X.device if isinstance(X, Tensor) else torch.device("cpu")
-        parts = self._parts(X, self._few)
-        each = (self.second_.transform(self.first_.transform(part)) for part in parts)
-        features = torch.cat([torch.as_tensor(part).to(home) for part in each])
+        features = torch.cat([self._features(part).to(home) for part in self._parts(X, self._few)])
         return features if isinstance(X, Tensor) else features.numpy()
+
+    def _features(self, X: Any) -> Tensor:
+        maps = torch.as_tensor(self.first_.transform(X))
+        features = torch.as_tensor(self.second_.transform(maps))
+        if not self.both:
+            return features
+        below = _averaged(maps, self.second.grid)
+        return torch.cat([below if self.output == "map" else below.flatten(1), features], -1)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write both layers to one file; see `orbitpool.load`."""
@@ -110,7 +121,8 @@ class Stack(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
     def pack(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
         """The model as JSON and tensors, those of a layer under its name."""
         layers = {"first": self.first_.pack(), "second": self.second_.pack()}
-        content = {"class": "Stack", "n_images": self.n_images, "layers": {n: c for n, (c, _) in layers.items()}}
+        own = {name: getattr(self, name) for name in OWN}
+        content = {"class": "Stack", **own, "layers": {name: content for name, (content, _) in layers.items()}}
         return content, {f"{name}.{key}": t for name, (_, tensors) in layers.items() for key, t in tensors.items()}
 
     @classmethod
@@ -124,7 +136,8 @@ class Stack(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
             own = {key.removeprefix(f"{name}."): t for key, t in tensors.items() if key.startswith(f"{name}.")}
             inner = content["layers"][name]
             layers[name] = kinds[inner["class"]].unpack(inner, own, classes, device)
-        model = cls(**{name: clone(layer) for name, layer in layers.items()}, n_images=content["n_images"])
+        own = {name: content[name] for name in OWN}
+        model = cls(**{name: clone(layer) for name, layer in layers.items()}, **own)
         model.set_params(device=device)._check()
         model.first_, model.second_ = layers["first"], layers["second"]
         model.n_features_in_ = model.first_.n_features_in_
@@ -148,6 +161,7 @@ class Stack(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
             )
         if self.first.output != "map":
             raise ValueError(f"the first layer's output is {self.first.output!r}; the second one takes output='map'")
+        one_of("both", self.both, (False, True))
         if self.n_images is not None:
             whole("n_images", self.n_images)
 
@@ -177,4 +191,16 @@ class Stack(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
 
     @property
     def _n_features_out(self) -> int:
-        return self.second_._n_features_out
+        first = self.first_._width * self.second.grid**2 if self.both else 0
+        return self.second_._n_features_out + first
+
+    @property
+    def _width(self) -> int:
+        """Features of a place of the map."""
+        return self.second_._width + (self.first_._width if self.both else 0)
+
+
+def _averaged(maps: Tensor, grid: int) -> Tensor:
+    """Means of maps (N, rows, columns, F) over the cells of a grid, (N, grid, grid, F)."""
+    bands = [band.mean(1) for band in maps.tensor_split(grid, 1)]
+    return torch.stack([torch.stack([c.mean(1) for c in b.tensor_split(grid, 1)], 1) for b in bands], 1)
