@@ -36,7 +36,7 @@ class Encoder:
         return squash(reduced, self.how, self.alpha)
 
     def folded(self, P: Tensor | None) -> Callable[[Tensor], Tensor]:
-        """The features of P v as a function of v, (N, D) to (N, K) or (N, 2 K): P, if any, is folded into the filters."""
+        """The features of P v as a function of v, (N, D) to (N, K) or (N, 2 K): P is folded into the filters."""
         templates, how = self.templates(P), self.how
         return lambda v: squash(reduce_templates(v, templates, self.bias, how, self.two_sided), how, self.alpha)
 

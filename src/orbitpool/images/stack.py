@@ -136,8 +136,8 @@ class Stack(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
             own = {key.removeprefix(f"{name}."): t for key, t in tensors.items() if key.startswith(f"{name}.")}
             inner = content["layers"][name]
             layers[name] = kinds[inner["class"]].unpack(inner, own, classes, device)
-        own = {name: content[name] for name in OWN}
-        model = cls(**{name: clone(layer) for name, layer in layers.items()}, **own)
+        parameters: dict[str, Any] = {name: content[name] for name in OWN}
+        model = cls(**{name: clone(layer) for name, layer in layers.items()}, **parameters)
         model.set_params(device=device)._check()
         model.first_, model.second_ = layers["first"], layers["second"]
         model.n_features_in_ = model.first_.n_features_in_
