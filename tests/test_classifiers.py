@@ -183,11 +183,12 @@ def test_softmax_regression_reaches_logistic_regressions_minimum(n_classes, C, d
     assert_allclose(np.exp(finer.predict_log_proba(X)), finer.predict_proba(X), atol=1e-12)
 
 
-def test_validation_data_choose(noise):
+@pytest.mark.parametrize("classifier", [SoftmaxRegression(), LinearSVM(), LinearSVM(standardize=True)], ids=str)
+def test_validation_data_choose(classifier, noise):
     X, y = noise
     grid = [1e-4, 1e-2, 1.0, 100.0]
-    model = SoftmaxRegression(grid).fit(X[:250], y[:250], X_valid=X[250:], y_valid=y[250:])
-    scores = [SoftmaxRegression(C).fit(X[:250], y[:250]).score(X[250:], y[250:]) for C in grid]
+    model = clone(classifier).set_params(C=grid).fit(X[:250], y[:250], X_valid=X[250:], y_valid=y[250:])
+    scores = [clone(classifier).set_params(C=C).fit(X[:250], y[:250]).score(X[250:], y[250:]) for C in grid]
     assert_allclose(model.cv_results_["mean_test_score"], scores, atol=0.01)
     assert grid[int(np.argmax(model.cv_results_["mean_test_score"]))] == model.C_
     assert max(model.cv_results_["mean_test_score"]) == model.score(X[250:], y[250:])

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from orbitpool import datasets, images, kernels, modules, orbit, speech, transforms
     from orbitpool.classifiers import LinearSVM, SoftmaxRegression
-    from orbitpool.images import ConvFeatures
+    from orbitpool.images import ConvFeatures, Stack
     from orbitpool.learners import TIOMP, TIRBM, Diverged, Shards, TIAutoencoder
     from orbitpool.modelfile import ModelFileError
     from orbitpool.models import load
@@ -23,6 +23,7 @@ __all__ = [
     "Shards",
     "SoftmaxRegression",
     "SpeechFeatures",
+    "Stack",
     "TIAutoencoder",
     "TransformSet",
     "datasets",
@@ -45,6 +46,7 @@ _HOMES = {
     "Shards": "learners",
     "SoftmaxRegression": "classifiers",
     "SpeechFeatures": "speech",
+    "Stack": "images",
     "TIAutoencoder": "learners",
     "TIOMP": "learners",
     "TIRBM": "learners",

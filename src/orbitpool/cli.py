@@ -81,7 +81,7 @@ def list_rows(results: Results = Path("results")) -> None:
     from orbitpool.experiments.results import beside, is_current, load, path_of, summary
 
     for table, recipes in TABLES.items():
-        print(f"{table} ({recipes[0].metric}, %)")
+        print(f"{table} ({' or '.join(sorted({recipe.metric for recipe in recipes}, reverse=True))}, %)")
         for recipe in recipes:
             ours = load(path_of(recipe, results, False)) if recipe.dataset else None
             state = summary(ours) if ours else "not run yet" if recipe.dataset else "a result of others"
@@ -95,7 +95,7 @@ def list_rows(results: Results = Path("results")) -> None:
 
 @app.command()
 def reproduce(
-    table: Annotated[str, typer.Argument(help="table1 to table5, figure3, figure4 or invariance.")],
+    table: Annotated[str, typer.Argument(help="table1 to table5, beyond, figure3, figure4 or invariance.")],
     rows: Annotated[str | None, typer.Option(help="Rows by name or first word, with commas; else all.")] = None,
     seeds: Annotated[int | None, typer.Option(min=1, help="How many seeds.")] = None,
     device: Device = "auto",

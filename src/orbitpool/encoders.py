@@ -9,7 +9,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import relu
 
+from orbitpool import orbit
 from orbitpool.kernels import reduce_orbit, reduce_templates
+from orbitpool.kernels.chunked import by_templates
 from orbitpool.transforms import TransformSet
 
 
@@ -33,15 +35,36 @@ class Encoder:
         reduced = reduce_orbit(v, self.W, self.transforms, self.bias, self.how, self.two_sided, self.scale)
         return squash(reduced, self.how, self.alpha)
 
-    def folded(self, P: Tensor) -> Callable[[Tensor], Tensor]:
-        """The features of P v as a function of v, (N, D) to (N, K) or (N, 2 K): P is folded into the filters once."""
+    def folded(self, P: Tensor | None) -> Callable[[Tensor], Tensor]:
+        """The features of P v as a function of v, (N, D) to (N, K) or (N, 2 K): P is folded into the filters."""
         templates, how = self.templates(P), self.how
         return lambda v: squash(reduce_templates(v, templates, self.bias, how, self.two_sided), how, self.alpha)
 
-    def templates(self, P: Tensor) -> Tensor:
+    def apart(self, P: Tensor | None) -> Callable[[Tensor], Tensor]:
+        """The features of P v with poses apart, as a function of v, (N, D) to (N, S K) or (N, 2 S K), pose by pose.
+
+        They are probabilities of each pose, or what is above the threshold in each.
+        """
+        templates, S = self.templates(P), len(self.transforms)
+        flat = templates.transpose(0, 1).flatten(0, 1)
+
+        def features(v: Tensor) -> Tensor:
+            a = by_templates(flat, v, S)
+            sides = [self._apart(side) for side in ((a, -a) if self.two_sided else (a,))]
+            return torch.cat(sides, 1).transpose(1, 2).flatten(1)
+
+        return features
+
+    def _apart(self, a: Tensor) -> Tensor:
+        if self.how == "max":
+            return relu(a - self.alpha)
+        return orbit.posterior(a if self.bias is None else a + self.bias)
+
+    def templates(self, P: Tensor | None) -> Tensor:
         """What P v is multiplied with in every pose, as something that v can be multiplied with, (K, S, D)."""
         posed = self.transforms.orbit(self.W)
-        return (posed if self.scale is None else posed * self.scale[..., None]) @ P
+        posed = posed if self.scale is None else posed * self.scale[..., None]
+        return posed if P is None else posed @ P
 
 
 def squash(reduced: Tensor, how: str, alpha: float = 0.0) -> Tensor:

@@ -5,16 +5,20 @@ from __future__ import annotations
 import os
 
 from orbitpool import modelfile
-from orbitpool.images import ConvFeatures
+from orbitpool.images import ConvFeatures, Stack
 from orbitpool.kernels import choose_device
 from orbitpool.learners import CLASSES, Learner, files
 from orbitpool.learners.around import AroundLearner
 from orbitpool.speech import SpeechFeatures
 
-AROUND: dict[str, type[AroundLearner]] = {"ConvFeatures": ConvFeatures, "SpeechFeatures": SpeechFeatures}
+AROUND: dict[str, type[AroundLearner | Stack]] = {
+    "ConvFeatures": ConvFeatures,
+    "SpeechFeatures": SpeechFeatures,
+    "Stack": Stack,
+}
 
 
-def load(path: str | os.PathLike[str], device: str = "auto") -> Learner | AroundLearner:
+def load(path: str | os.PathLike[str], device: str = "auto") -> Learner | AroundLearner | Stack:
     """The model that `save` wrote, or that a checkpoint holds; runs nothing from the file, refuses what is damaged."""
     choose_device(device, None)
     content, tensors = modelfile.read(path)

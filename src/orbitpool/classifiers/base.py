@@ -60,9 +60,12 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         checks.within("tol", self.tol, 0, 1)
         checks.whole("max_iter", self.max_iter)
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, valid: tuple[Any, Any] | None = None) -> Self:
-        """Learn from (N, D) inputs and N labels; C is chosen on `valid` inputs and labels, or by cross-validation."""
+    def _fit(self, X: Any, y: Any, sample_weight: Any, X_valid: Any, y_valid: Any) -> Self:
+        """Learn from (N, D) inputs and N labels; C is chosen on other inputs and labels, or by cross-validation."""
         self._check()
+        if (X_valid is None) != (y_valid is None):
+            given, missing = ("X_valid", "y_valid") if y_valid is None else ("y_valid", "X_valid")
+            raise ValueError(f"{missing} is None but {given} is given; give both to choose C by, or neither")
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None; give N labels")
         X, y = self._inputs(X, _numpy(y))
@@ -71,7 +74,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"y has only one class, {self.classes_[0]!r}; give labels of at least 2 classes")
         device, dtype = self._place(X)
         weight = np.ones(len(y)) if sample_weight is None else _weights(sample_weight, y)
-        judged = None if valid is None else (self._inputs(valid[0]), _numpy(valid[1]))
+        judged = None if X_valid is None else (self._inputs(X_valid), _numpy(y_valid))
         part = _share(X, codes)
         with torch.no_grad(), full_precision(device):
             rows = Rows.of(_tensor(X), device, dtype, part)

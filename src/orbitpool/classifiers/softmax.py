@@ -65,10 +65,7 @@ class SoftmaxRegression(LinearClassifier):
         -------
         self
         """
-        if (X_valid is None) != (y_valid is None):
-            given, missing = ("X_valid", "y_valid") if y_valid is None else ("y_valid", "X_valid")
-            raise ValueError(f"{missing} is None but {given} is given; give both to choose C by, or neither")
-        return self._fit(X, y, sample_weight, None if X_valid is None else (X_valid, y_valid))
+        return self._fit(X, y, sample_weight, X_valid, y_valid)
 
     def predict_log_proba(self, X: Any) -> Any:
         """The log probability of each class, (N, classes)."""

@@ -80,7 +80,7 @@ class LinearSVM(LinearClassifier):
     def _loss(self, member: Tensor, weight: Tensor) -> Loss:
         return SquaredHinge(2 * member - 1, weight)
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, X_valid: Any = None, y_valid: Any = None) -> Self:
         """Learn to tell classes apart.
 
         Parameters
@@ -88,9 +88,10 @@ class LinearSVM(LinearClassifier):
         X : array or tensor (N, D), or a list of such with N rows in all, which need not fit into memory together
         y : N labels, numbers or strings
         sample_weight : N weights of the loss, 0 or more, or None for 1
+        X_valid, y_valid : inputs and labels to choose C by instead of cross-validation; they are not learned from
 
         Returns
         -------
         self
         """
-        return self._fit(X, y, sample_weight)
+        return self._fit(X, y, sample_weight, X_valid, y_valid)

@@ -38,9 +38,9 @@ class Baseline(BaseEstimator):  # type: ignore[misc]
         there.components_ = self.components_.to(device, dtype)
         return there
 
-    def folded(self, P: Tensor) -> Callable[[Tensor], Tensor]:
+    def folded(self, P: Tensor | None) -> Callable[[Tensor], Tensor]:
         """The features of P v as a function of v."""
-        return lambda v: torch.cat([self._encode(part @ P.T) for part in torch.split(v, ROWS)])
+        return lambda v: torch.cat([self._encode(part if P is None else part @ P.T) for part in torch.split(v, ROWS)])
 
     def _learn(self, X: Tensor, W: Tensor) -> Tensor:
         raise AssertionError("a subclass has its own way to learn")

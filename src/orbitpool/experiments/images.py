@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from orbitpool.datasets.variations import READING
 from orbitpool.experiments.making import fit, in_words, make_learner
 from orbitpool.experiments.recipes import QUICK, Recipe
 from orbitpool.experiments.trial import Trial
-from orbitpool.images import ConvFeatures
+from orbitpool.images import ConvFeatures, Stack
 from orbitpool.progress import counted
 
 
@@ -52,7 +53,13 @@ def settings(recipe: Recipe, quick: bool) -> dict[str, Any]:
 
 
 def make_features(recipe: Recipe, seed: int, device: str, checkpoint: Path | None = None) -> Any:
-    """What turns the images of a row into features: the learner on patches or on whole images."""
+    """What turns the images of a row into features: the learner on patches or on whole images, or two layers."""
+    if recipe.above is not None:
+        above = dict(recipe.above)
+        options = above.pop("stack", {})
+        later = None if checkpoint is None else checkpoint.with_name(f"{checkpoint.name}-above")
+        layers = (replace(recipe, above=None), checkpoint), (replace(recipe, **above, above=None), later)
+        return Stack(*(make_features(layer, seed, device, kept) for layer, kept in layers), device=device, **options)
     learner = make_learner(recipe, seed, device, checkpoint)
     return learner if recipe.conv is None else ConvFeatures(learner, random_state=seed, device=device, **recipe.conv)
 

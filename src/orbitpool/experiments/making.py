@@ -7,7 +7,7 @@ from typing import Any
 
 from orbitpool import transforms
 from orbitpool.experiments.baselines import BASELINES
-from orbitpool.experiments.recipes import Recipe, Spec
+from orbitpool.experiments.recipe import Recipe, Spec
 from orbitpool.learners import TIOMP, TIRBM, Learner
 from orbitpool.learners.around import interrupted
 from orbitpool.progress import is_shown
@@ -16,6 +16,7 @@ from orbitpool.transforms import TransformSet
 LEARNERS = {"TIRBM": TIRBM, "TIOMP": TIOMP, **BASELINES}
 CHECKPOINT_EVERY = 5000  # updates
 IRRELEVANT = {"device", "random_state", "verbose", "checkpoint", "checkpoint_every"}  # to what a result is
+LATER = {"poses": "pool", "output": "flat"}  # parameters that results from before do without, which had these values
 
 
 def build_transforms(spec: Spec) -> TransformSet:
@@ -50,5 +51,5 @@ def in_words(value: Any) -> Any:
     """An estimator as its class and parameters; transformations as they describe themselves."""
     if hasattr(value, "get_params"):
         parameters = {name: in_words(v) for name, v in value.get_params(deep=False).items() if name not in IRRELEVANT}
-        return {"class": type(value).__name__, **parameters}
+        return {"class": type(value).__name__, **{n: v for n, v in parameters.items() if (n, v) not in LATER.items()}}
     return [repr(value), *value.labels] if isinstance(value, TransformSet) else value

@@ -2,6 +2,7 @@
 
 from orbitpool.images.conv import ConvFeatures
 from orbitpool.images.patches import dense_patches, random_patches
+from orbitpool.images.stack import Stack
 from orbitpool.images.whitening import ZCA, ContrastNormalizer
 
-__all__ = ["ZCA", "ContrastNormalizer", "ConvFeatures", "dense_patches", "random_patches"]
+__all__ = ["ZCA", "ContrastNormalizer", "ConvFeatures", "Stack", "dense_patches", "random_patches"]

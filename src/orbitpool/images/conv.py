@@ -28,7 +28,7 @@ from orbitpool.images.patches import (
 )
 from orbitpool.images.whitening import CONTRAST, FLOOR, normalize_contrast, whitening
 from orbitpool.kernels import cells, choose_device
-from orbitpool.kernels.products import fused
+from orbitpool.kernels.products import dense_room, fused
 from orbitpool.learners import Learner
 from orbitpool.learners.around import AroundLearner
 from orbitpool.learners.checks import at_least, finite, one_of, whole
@@ -62,6 +62,11 @@ class ConvFeatures(AroundLearner):
         Cells along each side; 2 gives quadrants.
     mirror : bool
         Average the features of an image with those of its mirror image, so that both have the same.
+    poses : {"pool", "keep"}
+        Whether a filter has one feature, or one for each of its poses, filters last: what a layer above needs to be
+        invariant to what turns the whole image (`transforms.turned_maps`).
+    output : {"flat", "map"}
+        Rows of features, or maps of them, (N, grid, grid, features of a patch), which are images to a layer above.
     contrast : float or None
         Added to a patch's variance before it is divided by its standard deviation; None leaves patches as they are.
     whiten : float or None
@@ -78,7 +83,7 @@ class ConvFeatures(AroundLearner):
     learner_ : Learner
         The fitted clone.
     mean_, whitening_ : array (D,), (D, D)
-        Mean of the normalised patches, and what whitens them.
+        Mean of the normalised patches, and what whitens them: zeros and (0, 0) where nothing does.
     """
 
     FITTED: ClassVar = ("mean_", "whitening_", "image_shape_")
@@ -94,6 +99,8 @@ class ConvFeatures(AroundLearner):
         stride: int = 1,
         grid: int = 2,
         mirror: bool = False,
+        poses: Literal["pool", "keep"] = "pool",
+        output: Literal["flat", "map"] = "flat",
         contrast: float | None = CONTRAST,
         whiten: float | None = FLOOR,
         precision: Literal["auto", "full"] = "auto",
@@ -106,6 +113,8 @@ class ConvFeatures(AroundLearner):
         self.stride = stride
         self.grid = grid
         self.mirror = mirror
+        self.poses = poses
+        self.output = output
         self.contrast = contrast
         self.whiten = whiten
         self.precision = precision
@@ -131,10 +140,11 @@ class ConvFeatures(AroundLearner):
         patches = self._normalize(self._some_patches(groups, torch.Generator().manual_seed(seed), device))
         finite(patches)
         mean, P = self._whitening(patches)
+        patches = (patches - mean) @ P if P.numel() else patches
         learner = clone(self.learner)
         if learner.random_state is None:
             learner.set_params(random_state=seed)
-        self.learner_ = learner.set_params(device=str(device)).fit((patches - mean) @ P)
+        self.learner_ = learner.set_params(device=str(device)).fit(patches)
         self.mean_, self.whitening_ = mean.cpu().numpy(), P.cpu().numpy()
         self.image_shape_ = np.array(groups[0][1].shape[1:])
         self.n_features_in_ = prod(groups[0][1].shape[1:])
@@ -152,7 +162,7 @@ class ConvFeatures(AroundLearner):
 
     @torch.no_grad()
     def transform(self, X: Any) -> Any:
-        """Features averaged on the grid, (N, grid * grid * features of a patch), cell by cell, row by row."""
+        """Features averaged on the grid, (N, grid * grid * features of a patch), cell by cell, row by row, or a map."""
         check_is_fitted(self)
         groups, device = by_size(X), choose_device(self.device, X)
         self._check_images(groups, int(self.image_shape_[2]))
@@ -170,6 +180,8 @@ class ConvFeatures(AroundLearner):
         if not share.whole:
             order = order.to(home)
             features[order] = share.gather(features[order[share.own]])
+        if self.output == "map":
+            features = features.view(len(features), self.grid, self.grid, -1)
         return features if isinstance(X, Tensor) else features.numpy()
 
     def to_module(self) -> ConvModule:
@@ -177,7 +189,10 @@ class ConvFeatures(AroundLearner):
         check_is_fitted(self)
         if not isinstance(self.learner_, Learner):
             raise ValueError(f"learner is {self.learner!r}; a module can be made of a TIRBM, TIAutoencoder or TIOMP")
+        if (self.poses, self.output) != ("pool", "flat"):
+            raise ValueError(f"poses is {self.poses!r} and output {self.output!r}; a module pools, and gives rows")
         mean, P = (torch.tensor(a, dtype=torch.float32) for a in (self.mean_, self.whitening_))
+        P = P if P.numel() else torch.eye(len(mean))
         where: Any = {"patch": self._patch, "stride": self.stride, "grid": self.grid, "mirror": self.mirror}
         return ConvModule(self.learner_.to_module(), mean, P, contrast=self.contrast, **where)
 
@@ -190,15 +205,17 @@ class ConvFeatures(AroundLearner):
 
     def _encoder(self, device: torch.device, dtype: torch.dtype) -> tuple[CellSums, int]:
         """What turns images and the cells of their patches into sums of features, and how many patches at a time."""
-        mean, P = (torch.from_numpy(a).to(device, dtype) for a in (self.mean_, self.whitening_))
+        mean, matrix = (torch.from_numpy(a).to(device, dtype) for a in (self.mean_, self.whitening_))
+        P = matrix if matrix.numel() else None
         encoder, n_cells = self.learner_.encoder(device, dtype), self.grid**2
 
         def patches(images: Tensor) -> Tensor:
             x = dense_patches(images, self._patch, self.stride).reshape(-1, len(mean))
             return (self._normalize(x) - mean).view(len(images), -1, len(mean))
 
-        rounded = self.precision == "auto" and fused(mean)
-        if isinstance(encoder, Encoder) and (rounded or device.type == "cpu"):
+        rounded = self.precision == "auto" and fused(mean) and dense_room(len(mean), n_cells)
+        whole = self.poses == "pool" or getattr(encoder, "how", None) == "max"
+        if isinstance(encoder, Encoder) and whole and (rounded or device.type == "cpu"):
             encode, look, budget = cells.encode_cells, patches, cells.PATCHES
             if rounded:
                 from orbitpool.kernels import dense
@@ -207,14 +224,17 @@ class ConvFeatures(AroundLearner):
                 encode, look = dense.encode_cells, lambda images: dense.normalized_patches(images, *where)
                 budget = 16 * BUDGET // (2 * len(mean))
             t, how = encoder.templates(P), (encoder.how, encoder.alpha, encoder.two_sided)
+            if self.poses == "keep":
+                t, how = _each_pose(t, encoder.two_sided), (encoder.how, encoder.alpha, False)
             return lambda images, cell: encode(look(images), t, encoder.bias, cell, n_cells, *how), budget
-        folded, width = encoder.folded(P), int(self.learner_._n_features_out)
+        together = self.poses == "pool" or self.learner.transforms is None
+        features = encoder.folded(P) if together else encoder.apart(P)
 
         def sums(images: Tensor, cell: Tensor) -> Tensor:
-            z: Tensor = folded(patches(images).flatten(0, 1)).view(len(images), len(cell), -1)
+            z: Tensor = features(patches(images).flatten(0, 1)).view(len(images), len(cell), -1)
             return (torch.arange(n_cells)[:, None] == cell).to(device, dtype) @ z
 
-        return sums, BUDGET // (4 * max(len(mean), width))
+        return sums, BUDGET // (4 * max(len(mean), self._width))
 
     def _pooled(self, encode: CellSums, budget: int, images: Tensor, device: torch.device) -> Tensor:
         """Means over the cells of the grid, (N, grid * grid * F), some rows of patches at a time."""
@@ -238,7 +258,7 @@ class ConvFeatures(AroundLearner):
     @property
     def _patch(self) -> tuple[int, int]:
         if self.learner.transforms is not None:
-            rows, columns = self.learner.transforms.field_shape
+            rows, columns, *_ = self.learner.transforms.field_shape
             return rows, columns
         size = self.patch_size
         return (size, size) if isinstance(size, int) else size  # type: ignore[return-value]
@@ -249,20 +269,23 @@ class ConvFeatures(AroundLearner):
         for name in ("n_patches", "stride", "grid"):
             whole(name, getattr(self, name))
         one_of("precision", self.precision, ("auto", "full"))
+        one_of("poses", self.poses, ("pool", "keep"))
+        one_of("output", self.output, ("flat", "map"))
         for name in ("contrast", "whiten"):
             if getattr(self, name) is not None:
                 at_least(name, getattr(self, name), 0)
         transforms = self.learner.transforms
         if transforms is None and self.patch_size is None:
             raise ValueError("patch_size is None and the learner has no transformations; give one of them")
-        if transforms is not None and len(transforms.field_shape) != 2:
-            raise ValueError(f"{transforms!r} is not for images; give transformations of (rows, columns)")
+        if transforms is not None and len(transforms.field_shape) not in (2, 3):
+            raise ValueError(f"{transforms!r} is not for images; give transformations of (rows, columns[, poses])")
 
     def _check_fitted(self) -> None:
         height, width, channels = self.image_shape_.tolist()
         size = channels * prod(self._patch)
         found = self.mean_.shape, self.whitening_.shape, self.learner_.n_features_in_, self.n_features_in_
-        if found != ((size,), (size, size), size, height * width * channels) or min(height, width, channels) < 1:
+        square = (0, 0) if self.whitening_.shape == (0, 0) else (size, size)
+        if found != ((size,), square, size, height * width * channels) or min(height, width, channels) < 1:
             raise ValueError(f"its sizes are {found} for patches of {self._patch} in images {self.image_shape_}")
         check_grid(torch.empty(1, height, width, channels, device="meta"), self._patch, self.stride, self.grid)
 
@@ -276,7 +299,7 @@ class ConvFeatures(AroundLearner):
 
     def _whitening(self, patches: Tensor) -> tuple[Tensor, Tensor]:
         if self.whiten is None:
-            return torch.zeros_like(patches[0]), torch.eye(patches.shape[1], dtype=patches.dtype, device=patches.device)
+            return torch.zeros_like(patches[0]), patches.new_empty(0, 0)
         return whitening(patches, self.whiten)
 
     def _places(self, images: Tensor) -> tuple[int, int]:
@@ -285,4 +308,16 @@ class ConvFeatures(AroundLearner):
 
     @property
     def _n_features_out(self) -> int:
-        return self.grid**2 * int(self.learner_._n_features_out)
+        return self.grid**2 * self._width
+
+    @property
+    def _width(self) -> int:
+        """Features of a patch."""
+        poses = len(self.learner.transforms) if self.poses == "keep" and self.learner.transforms is not None else 1
+        return poses * int(self.learner_._n_features_out)
+
+
+def _each_pose(templates: Tensor, two_sided: bool) -> Tensor:
+    """Filters in poses, (K, S, D), as filters of one pose, (S K, 1, D), or (2 S K, 1, D) with both sides of a pose."""
+    sides = torch.cat([templates, -templates]) if two_sided else templates
+    return sides.transpose(0, 1).flatten(0, 1)[:, None]

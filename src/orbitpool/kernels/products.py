@@ -25,6 +25,11 @@ def fused(x: Tensor) -> bool:
     return x.is_cuda and x.dtype != torch.float64 and TRITON
 
 
+def dense_room(size: int, cells: int) -> bool:
+    """Whether patches of so many numbers, and so many cells of an image, are few enough for the kernel of `dense`."""
+    return size < 512 and cells <= 64
+
+
 def respond(u: Moved, W: Tensor, bias: Tensor | None = None) -> Tensor:
     """Logits w_j' T_s v + b_js, (N, K, S)."""
     if isinstance(u, Turned):

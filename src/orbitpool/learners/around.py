@@ -26,6 +26,10 @@ class AroundLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model with its learner; see `orbitpool.load`."""
         check_is_fitted(self)
+        modelfile.write(path, *self.pack())
+
+    def pack(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        """The model with its learner as JSON and tensors."""
         if not isinstance(self.learner_, (Learner, type(None))):
             name = type(self.learner_).__name__
             raise ValueError(f"a {name} cannot be written to a file; only a TIRBM, TIAutoencoder or TIOMP can")
@@ -37,7 +41,7 @@ class AroundLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             "learner": inner,
         }
         fitted = {name: torch.as_tensor(getattr(self, name)) for name in self.FITTED}
-        modelfile.write(path, content, tensors | fitted)
+        return content, tensors | fitted
 
     @classmethod
     def unpack(
@@ -67,6 +71,9 @@ class AroundLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
 def interrupted(model: Any) -> bool:
     """Whether a user ended the learning of a fitted learner, or of one inside features, before its last epoch."""
+    layers = [getattr(model, name) for name in ("first_", "second_") if hasattr(model, name)]
+    if layers:
+        return any(map(interrupted, layers))
     learner = getattr(model, "learner_", model)
     if not isinstance(learner, Learner) or learner.early_stopping:
         return False

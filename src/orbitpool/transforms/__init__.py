@@ -7,6 +7,7 @@ turns or grows inside a larger field needs no padding (the paper's footnote 5). 
 
 from orbitpool.transforms.algebra import compose, from_function, from_matrices, union
 from orbitpool.transforms.families import identity, mirrors, pad, rotations, scalings, time_shifts, translations
+from orbitpool.transforms.maps import turned_maps
 from orbitpool.transforms.set import TransformSet
 
 __all__ = [
@@ -21,5 +22,6 @@ __all__ = [
     "scalings",
     "time_shifts",
     "translations",
+    "turned_maps",
     "union",
 ]

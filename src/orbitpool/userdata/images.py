@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from orbitpool import together
-from orbitpool.images import ConvFeatures
+from orbitpool.images import ConvFeatures, Stack
 from orbitpool.learners import Learner
 from orbitpool.progress import say, task
 from orbitpool.transforms.set import by
@@ -53,7 +53,7 @@ def is_model(model: Any) -> bool:
     """Whether a model takes images."""
     if isinstance(model, Learner):
         return model.transforms is not None and len(model.transforms.field_shape) == 2 and _channels(model) == 1
-    return isinstance(model, ConvFeatures) and _channels(model) in (1, 3)
+    return isinstance(model, (ConvFeatures, Stack)) and model.output == "flat" and _channels(model) in (1, 3)
 
 
 def encode(model: Any, source: Path, strict: bool) -> tuple[NDArray[Any], Columns]:
@@ -120,7 +120,7 @@ def _read(found: Images, places: Sequence[int], name: str) -> Iterator[tuple[lis
 
 def _inputs(model: Any, images: list[Bytes], grey: bool) -> Any:
     """Images as a model takes them: a list of bytes for patches, an array (N, H, W) in 0-1 for whole images."""
-    if isinstance(model, ConvFeatures):
+    if isinstance(model, (ConvFeatures, Stack)):
         return [image if not grey else shaped(image, True, image.shape[:2]) for image in images]
     whole = np.stack([shaped(image, True, model.transforms.field_shape) for image in images])
     return whole.astype(np.float32) / 255
@@ -128,6 +128,8 @@ def _inputs(model: Any, images: list[Bytes], grey: bool) -> Any:
 
 def _channels(model: Any) -> int:
     """The channels of the images that a fitted model takes."""
+    if isinstance(model, Stack):
+        return _channels(model.layers()[0])
     if isinstance(model, ConvFeatures):
         return len(model.mean_) // prod(model._patch)
     return int(model.n_features_in_ // prod(model.transforms.field_shape))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from orbitpool.images import ConvFeatures
+from orbitpool.images import ConvFeatures, Stack
 from orbitpool.learners import Learner
 
 EPOCHS = 10  # of which at most the history is shown
@@ -17,6 +17,12 @@ IRRELEVANT = {"learner", "transforms", "device", "verbose", "checkpoint", "check
 
 def in_words(model: Any) -> list[str]:
     """What a model is: classes and settings, poses, how long it learned, and where it stands."""
+    if isinstance(model, Stack):
+        return [
+            f"layer {i}, {line}" if not n else line
+            for i, layer in enumerate(model.layers(), 1)
+            for n, line in enumerate(in_words(layer))
+        ]
     learner = model if isinstance(model, Learner) else model.learner_
     lines = [f"{type(model).__name__}: {_settings(model)}"]
     if learner is None:
@@ -44,7 +50,9 @@ def _history(history: dict[str, list[float]]) -> list[str]:
 
 
 def tiles(model: Any) -> NDArray[Any]:
-    """Filters as tiles (K, h, w), or (K, h, w, 3) in colour; those of sound with time to the right."""
+    """Filters as tiles (K, h, w), or (K, h, w, 3) in colour; those of sound with time to the right; a stack's first."""
+    if isinstance(model, Stack):
+        return tiles(model.layers()[0])
     learner = model if isinstance(model, Learner) else model.learner_
     if learner is None:
         raise ValueError(f"this {type(model).__name__} has no learner and so no filters; leave out --out")

@@ -1,0 +1,93 @@
+"""Try stacks of two layers: `PYTHONPATH=src python -m lab.stacks --data-dir data --seconds 300`.
+
+A line of results/lab/beyond.csv is one try: the row of the table `beyond`, what is different from where tries started,
+and the accuracy on held-out images: the 2,000 validation images of mnist-rot, or the last 10,000 training images of
+CIFAR-10, with classifiers that learn from the first 20,000. Tries that are there are not run again. Test images are not
+looked at.
+"""
+
+import argparse
+import csv
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import torch
+
+from lab.judging import COLUMNS
+from lab.stacktries import START, TRIES
+from orbitpool import datasets
+from orbitpool.experiments import images
+from orbitpool.experiments.making import fit
+from orbitpool.learners import Diverged
+
+
+@lru_cache(maxsize=2)
+def load(dataset: str, data_dir: Path | None, learned: int) -> tuple[Any, Any, Any, Any]:
+    """Images to learn from and their labels, and images to judge by and theirs."""
+    if dataset in datasets.VARIATIONS:
+        data = datasets.mnist_variation(dataset, 0, data_dir)
+        return data.X_train, data.y_train, data.X_valid, data.y_valid
+    data = datasets.cifar10(data_dir)
+    return data.X_train[:learned], data.y_train[:learned], data.X_train[40_000:], data.y_train[40_000:]
+
+
+def merged(base: Any, different: Any) -> Any:
+    """A mapping with what is different in it, at any depth."""
+    if not isinstance(base, Mapping) or not isinstance(different, Mapping):
+        return different
+    return {**base, **{name: merged(base.get(name), value) for name, value in different.items()}}
+
+
+def tried(row: str, different: dict[str, Any], data_dir: Path | None, device: str) -> tuple[int, str, str, str, str]:
+    """The seed, the accuracy in percent, its C, the seconds it took, and the device."""
+    start, place, recipe = perf_counter(), torch.device(device), START[row]
+    recipe = replace(recipe, **{name: merged(getattr(recipe, name), value) for name, value in different.items()})
+    name = torch.cuda.get_device_name(place) if place.type == "cuda" else "cpu"
+    X, y, X_judge, y_judge = load(recipe.dataset, data_dir, 20_000)
+    features = images.make_features(recipe, 0, device)
+    try:
+        fit(features, images.inputs(recipe, X))
+    except Diverged:
+        return 0, "diverged", "", f"{perf_counter() - start:.1f}", name
+    Z = torch.cat([images.encode(features, images.inputs(recipe, part), place) for part in (X, X_judge)])
+    kind, options = images.classifier_of(recipe)
+    split = [(np.arange(len(y)), np.arange(len(y), len(Z)))]
+    judge = kind(random_state=0, **{**options, "cv": split}).fit(Z, np.concatenate([y, y_judge]))
+    score = 100 * judge.cv_results_["mean_test_score"].max()
+    return 0, f"{score:.2f}", f"{judge.C_:g}", f"{perf_counter() - start:.1f}", name
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data-dir", type=Path)
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--out", type=Path, default=Path("results/lab/beyond.csv"))
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no try after this time")
+    parser.add_argument("--rows", help="rows by name, with commas; else all")
+    given = parser.parse_args()
+    start, path = perf_counter(), given.out
+    path.parent.mkdir(parents=True, exist_ok=True)
+    done = {(r["row"], r["different"]) for r in csv.DictReader(path.open())} if path.exists() else set()
+    with path.open("a", newline="") as file:
+        out = csv.writer(file)
+        if not path.stat().st_size:
+            out.writerow(COLUMNS)
+        for row, different in TRIES:
+            words = json.dumps(different, sort_keys=True)
+            known = (row, words) in done or (given.rows and row not in given.rows.split(","))
+            if known or perf_counter() - start > given.seconds:
+                continue
+            line = (row, words, *tried(row, different, given.data_dir, given.device))
+            out.writerow(line)
+            file.flush()
+            print(*line, sep="  ", flush=True)
+
+
+if __name__ == "__main__":
+    main()

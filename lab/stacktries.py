@@ -1,0 +1,95 @@
+"""Where tries of stacks start, and what is tried."""
+
+from dataclasses import replace
+from typing import Any
+
+from orbitpool.experiments.beyond import turns
+from orbitpool.experiments.recipe import Recipe
+
+Try = tuple[str, dict[str, Any]]
+
+_SVM = {"class": "LinearSVM", "standardize": True, "tol": 1e-3}
+START: dict[str, Recipe] = {
+    "rot stack": Recipe(
+        "beyond", "rot stack", "two layers", "error", None,
+        dataset="rot",
+        learner="TIOMP",
+        parameters={"n_components": 8, "two_sided": False, "alpha": 0.25, "n_iter": 10},
+        transforms=turns(5),
+        conv={"n_patches": 100_000, "grid": 8, "poses": "keep", "output": "map", "contrast": 0.1, "whiten": 0.1},
+        above={
+            "parameters": {"n_components": 2000, "two_sided": False, "alpha": 30.0, "n_iter": 5},
+            "transforms": ("turned_maps", {"window": 8, "poses": 16}),
+            "conv": {"n_patches": 10_000, "grid": 1, "contrast": 1e-3, "whiten": None},
+        },
+        classifier={**_SVM, "C": (0.0001, 0.001, 0.01, 0.1)},
+    ),
+    "cifar10 stack": Recipe(
+        "beyond", "cifar10 stack", "two layers", "accuracy", None,
+        dataset="cifar10",
+        learner="TIOMP",
+        parameters={"n_components": 128, "alpha": 0.25, "n_iter": 10, "batch_size": 2000},
+        conv={"n_patches": 200_000, "patch_size": 5, "grid": 14, "output": "map"},
+        above={
+            "parameters": {"n_components": 2000, "alpha": 0.25, "n_iter": 10, "batch_size": 2000},
+            "conv": {"n_patches": 200_000, "patch_size": 3, "grid": 2, "contrast": 1e-3, "whiten": 0.1},
+        },
+        classifier={**_SVM, "C": (0.0001, 0.0003, 0.001, 0.003)},
+    ),
+}  # fmt: skip
+_OBJECTS = START["cifar10 stack"]
+START["cifar10 one layer"] = replace(
+    _OBJECTS,
+    parameters={**_OBJECTS.parameters, "n_components": 2000},
+    conv={"n_patches": 200_000, "patch_size": 6, "grid": 2},
+    above=None,
+)
+
+
+def digits(above: dict[str, Any] | None = None, turned: dict[str, Any] | None = None, **different: Any) -> Try:
+    """Turned digits: what is different in both layers, and in the turns of the second."""
+    if turned is not None:
+        above = {**(above or {}), "transforms": ("turned_maps", {"window": 8, "poses": 16, **turned})}
+    return "rot stack", different | ({} if above is None else {"above": above})
+
+
+def objects(above: dict[str, Any] | None = None, **different: Any) -> Try:
+    """Objects: what is different in both layers."""
+    return "cifar10 stack", different | ({} if above is None else {"above": above})
+
+
+def filters(K: int, **more: Any) -> dict[str, Any]:
+    """Parameters of a learner."""
+    return {"parameters": {"n_components": K, **more}}
+
+
+def whitened(eps: float | None, **more: Any) -> dict[str, Any]:
+    """Arguments of ConvFeatures."""
+    return {"conv": {"whiten": eps, **more}}
+
+
+TRIES: list[Try] = [
+    digits(),
+    objects(),
+    digits(filters(4000)),
+    digits(turned={"count": 32}),
+    objects(whitened(1.0)),
+    objects(whitened(3.0)),
+    digits(filters(2000, alpha=42.0), **filters(16)),
+    digits(filters(2000, alpha=20.0)),
+    digits(filters(2000, alpha=40.0)),
+    ("cifar10 one layer", {}),
+    objects(whitened(1.0), conv={"patch_size": 3, "grid": 15}, **filters(256, two_sided=False)),
+    digits(filters(2000, alpha=22.0), {"window": 6}, conv={"grid": 6}),
+    digits(conv={"contrast": 1.0}),
+    digits(conv={"whiten": None}),
+    objects({**filters(2000), **whitened(1.0, patch_size=2)}, **filters(256)),
+    objects({**whitened(1.0), "stack": {"both": True}}, **filters(256)),
+    digits(filters(2000, alpha=42.0), {"poses": 32}, transforms=turns(5, 32)),
+    digits(filters(2000, alpha=42.0), {"window": 11}, transforms=turns(7), conv={"grid": 11}),
+    digits(filters(2000, alpha=38.0), {"window": 10}, transforms=turns(9), conv={"grid": 10}),
+    objects({**filters(2000, alpha=0.1), **whitened(1.0)}),
+    objects(whitened(1.0, grid=3)),
+    digits(filters(8000), {"count": 32}),
+    objects(filters(4000) | whitened(1.0), **filters(256)),
+]

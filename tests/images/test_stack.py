@@ -1,0 +1,159 @@
+"""Features that keep their poses, and layers on layers."""
+
+from math import tau
+
+import numpy as np
+import pytest
+import torch
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+
+import orbitpool
+from orbitpool import TIOMP, TIRBM, ConvFeatures, Stack, TIAutoencoder
+from orbitpool import transforms as T
+
+TURNS = T.rotations(5, 8, tau / 8)
+FIRST = [
+    TIOMP(3, TURNS, two_sided=False, n_iter=2),
+    TIOMP(3, TURNS, n_iter=2),
+    TIRBM(3, TURNS, visible="gaussian", sigma=0.5, two_sided=True, n_iter=1),
+    TIAutoencoder(3, TURNS, decoder="linear", learning_rate=0.01, n_iter=1),
+]
+
+
+def first_layer(learner=FIRST[0], grid=6, **options):
+    return ConvFeatures(
+        learner, n_patches=3000, grid=grid, poses="keep", output="map", whiten=None, random_state=0, **options
+    )
+
+
+def second_layer(**options):
+    learner = TIOMP(10, T.turned_maps(6, 8), alpha=5.0, two_sided=False, n_iter=2)
+    return ConvFeatures(
+        learner, n_patches=300, grid=1, contrast=1e-3, whiten=None, precision="full", random_state=0, **options
+    )
+
+
+def stack(**options):
+    return Stack(first_layer(), second_layer(), random_state=0, **options)
+
+
+@pytest.fixture(scope="module")
+def images(turned_digits):
+    return turned_digits.X_train[:60].reshape(-1, 16, 16)
+
+
+@pytest.fixture(scope="module")
+def fitted(images):
+    return stack().fit(images)
+
+
+@pytest.mark.parametrize("learner", FIRST, ids=lambda learner: type(learner).__name__)
+def test_the_map_of_a_turned_image_is_the_turned_map(learner, images):
+    """The law that a second layer builds on: exact for quarter turns."""
+    layer, turns = first_layer(learner).fit(images), T.turned_maps(6, 8)
+    if hasattr(layer.learner_, "intercept_hidden_"):  # poses that data shows more often have learned larger biases
+        bias = layer.learner_.intercept_hidden_
+        bias[:] = bias.mean(1, keepdims=True)
+    maps = layer.transform(images)
+    assert maps.shape == (60, 6, 6, 8 * layer.learner_._n_features_out)
+    for quarters, label in ((1, "rotate +90°"), (2, "rotate +180°")):
+        turned = layer.transform(np.rot90(images, quarters, (1, 2)).copy())
+        expected = turns.apply(maps.reshape(60, -1))[:, turns.labels.index(label)]
+        assert_allclose(turned.reshape(60, -1), expected, atol=1e-4 * maps.max())
+        assert np.abs(turned - maps).max() > 0.3 * maps.max()
+
+
+@pytest.mark.parametrize("learner", FIRST, ids=lambda learner: type(learner).__name__)
+def test_poses_apart_are_pooled_to_the_features(learner, images):
+    """With a cell for each patch: the maximum over poses of what is above a threshold, or the sum of probabilities."""
+    apart = first_layer(learner, grid=12).fit(images)
+    pooled = clone(apart).set_params(poses="pool").fit(images).transform(images)
+    poses = apart.transform(images).reshape(*pooled.shape[:3], 8, -1)
+    assert_allclose(poses.max(3) if isinstance(learner, TIOMP) else poses.sum(3), pooled, atol=1e-5)
+
+
+def test_features_of_a_stack_stay_when_images_are_turned(fitted, images):
+    features = fitted.transform(images)
+    assert features.shape == (60, 10)
+    assert np.abs(features).max() > 1
+    for quarters in (1, 2, 3):
+        assert_allclose(fitted.transform(np.rot90(images, quarters, (1, 2)).copy()), features, atol=1e-3)
+    by_one_layer = fitted.first_.transform(images) - fitted.first_.transform(np.rot90(images, 1, (1, 2)).copy())
+    assert np.abs(by_one_layer).max() > 1
+
+
+def test_layers_learn_one_after_the_other(fitted, images):
+    first = first_layer().fit(images)
+    second = second_layer().fit(first.transform(images))
+    assert_array_equal(fitted.first_.learner_.components_, first.learner_.components_)
+    assert_allclose(fitted.second_.learner_.components_, second.learner_.components_, atol=1e-6)
+    assert_allclose(fitted.transform(images), second.transform(first.transform(images)), atol=1e-4)
+    assert fitted.layers() == [fitted.first_, fitted.second_]
+    few = stack(n_images=20).fit(images)
+    assert_array_equal(few.first_.learner_.components_, first.learner_.components_)
+    assert np.abs(few.second_.learner_.components_ - second.learner_.components_).max() > 1e-3
+
+
+def test_kinds_of_images(fitted, images, monkeypatch):
+    features = fitted.transform(images)
+    assert_allclose(fitted.transform(list(images)), features, atol=1e-4)
+    assert_allclose(fitted.transform(torch.from_numpy(images)), features, atol=1e-4)
+    monkeypatch.setattr("orbitpool.images.stack.MAPS", 7 * 6 * 6 * 24)  # maps of seven images at a time
+    assert_allclose(fitted.transform(images), features, atol=1e-4)
+    assert_allclose(fitted.transform(list(images)), features, atol=1e-4)
+    assert len(fitted.get_feature_names_out()) == 10
+
+
+def test_both_layers_give_features(fitted, images, tmp_path):
+    both = stack(both=True).fit(images)
+    below, above = np.split(both.transform(images), [24], axis=1)
+    assert_allclose(above, fitted.transform(images), atol=1e-4)
+    assert_allclose(below, fitted.first_.transform(images).mean((1, 2)), atol=1e-4)
+    assert len(both.get_feature_names_out()) == 34
+    both.save(tmp_path / "both")
+    assert orbitpool.load(tmp_path / "both", "cpu").transform(images).shape == (60, 34)
+
+
+def test_a_stack_can_be_the_first_layer_of_another(images, tmp_path):
+    middle = ConvFeatures(
+        TIOMP(4, T.turned_maps(3, 8), alpha=1.0, two_sided=False, n_iter=2),
+        n_patches=500, grid=2, poses="keep", output="map", contrast=1e-3, whiten=None, random_state=0,
+    )  # fmt: skip
+    last = ConvFeatures(TIOMP(5, T.turned_maps(2, 8), alpha=0.1, n_iter=2), n_patches=100, grid=1, whiten=None)
+    deep = Stack(Stack(first_layer(), middle), last, random_state=0).fit(images)
+    features = deep.transform(images)
+    assert features.shape == (60, 10)
+    assert_allclose(deep.transform(np.rot90(images, 1, (1, 2)).copy()), features, atol=1e-3)
+    assert len(deep.layers()) == 3
+    deep.save(tmp_path / "deep")
+    assert_array_equal(orbitpool.load(tmp_path / "deep", "cpu").transform(images), features)
+
+
+def test_a_loaded_stack_is_the_saved_one(fitted, images, tmp_path):
+    fitted.save(tmp_path / "model")
+    twin = orbitpool.load(tmp_path / "model", "cpu")
+    assert isinstance(twin, Stack)
+    assert_array_equal(twin.transform(images), fitted.transform(images))
+    assert clone(twin).fit(images).transform(images).shape == (60, 10)
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: Stack(FIRST[0], second_layer()), "give ConvFeatures, or a Stack first"),
+        (lambda: Stack(first_layer().set_params(output="flat"), second_layer()), "output is 'flat'"),
+        (lambda: stack(n_images=0), "n_images is 0"),
+        (lambda: first_layer().set_params(poses="some"), "poses is 'some'; choose one of 'pool', 'keep'"),
+        (lambda: first_layer().set_params(output="rows"), "output is 'rows'; choose one of 'flat', 'map'"),
+        (lambda: Stack(first_layer(grid=5), second_layer()), "patches of 6×6 do not fit into images of 5×5"),
+    ],
+)
+def test_bad_stacks_are_refused(make, says, images):
+    with pytest.raises(ValueError, match=says):
+        make().fit(images)
+
+
+def test_a_module_is_not_made_of_maps(fitted):
+    with pytest.raises(ValueError, match="poses is 'keep' and output 'map'; a module pools"):
+        fitted.first_.to_module()

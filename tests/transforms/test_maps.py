@@ -1,0 +1,47 @@
+from math import tau
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from orbitpool import transforms as T
+
+
+def by_hand(maps, quarters):
+    """Maps (N, rows, columns, poses, C) turned by quarters: places turn, and poses take what is so far on."""
+    return np.roll(np.rot90(maps, quarters, (1, 2)), -quarters * maps.shape[3] // 4, axis=3)
+
+
+@pytest.mark.parametrize(("side", "poses", "count"), [(5, 4, 4), (6, 8, 8), (5, 16, 8), (4, 8, 16)])
+def test_quarter_turns_are_exact(side, poses, count):
+    turned, maps = T.turned_maps(side, poses, count), np.random.default_rng(0).normal(size=(3, side, side, poses, 2))
+    assert turned.field_shape == turned.window_shape == (side, side, poses)
+    moved = dict(zip(turned.labels, np.moveaxis(turned.apply(maps.reshape(3, -1)), 1, 0), strict=True))
+    for quarters, label in ((0, "rotate 0°"), (1, "rotate +90°"), (2, "rotate +180°"), (-1, "rotate -90°")):
+        assert_allclose(moved[label].reshape(maps.shape), by_hand(maps, quarters), atol=1e-12)
+
+
+def test_turns_between_poses_mix_the_two_that_are_near():
+    maps = np.random.default_rng(0).normal(size=(1, 1, 1, 8, 1))
+    turned = T.turned_maps(1, 8, 32)
+    step = turned.apply(maps.reshape(1, -1))[0, turned.labels.index("rotate +11.25°")]
+    assert_allclose(step, 0.75 * maps.ravel() + 0.25 * np.roll(maps.ravel(), -1))
+
+
+def test_a_window_turns_inside_a_larger_map():
+    turned, maps = T.turned_maps(3, 4, field=5), np.random.default_rng(0).normal(size=(2, 5, 5, 4, 3))
+    assert (turned.field_shape, turned.window_shape) == ((5, 5, 4), (3, 3, 4))
+    quarter = turned.apply(maps.reshape(2, -1))[:, turned.labels.index("rotate +90°")]
+    assert_allclose(quarter.reshape(2, 3, 3, 4, 3), by_hand(maps, 1)[:, 1:4, 1:4], atol=1e-12)
+
+
+def test_places_turn_as_images_do():
+    turned, turns = T.turned_maps(7, 1, 12), T.rotations(7, 12, tau / 12, border="zero")
+    assert turned.labels == turns.labels
+    assert_allclose(turned.to_dense(), turns.to_dense())
+
+
+@pytest.mark.parametrize(("given", "says"), [((5, 0), "poses is 0"), ((5, 4, 0.5), "count is 0.5"), ((0, 4), "window")])
+def test_odd_sizes_are_refused(given, says):
+    with pytest.raises(ValueError, match=says):
+        T.turned_maps(*given)
