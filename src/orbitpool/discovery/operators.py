@@ -9,15 +9,14 @@ from typing import Any
 
 import numpy as np
 import torch
+from sklearn.utils import check_random_state
 from torch import Tensor
 
 from orbitpool.discovery.local import local_map, moments
 from orbitpool.discovery.mixture import Mixture, find, settle
 from orbitpool.discovery.naming import name
-from orbitpool.learners.checks import finite, whole
-from orbitpool.learners.training import seed_of
 from orbitpool.transforms import TransformSet, from_matrices
-from orbitpool.transforms.families import as_shape
+from orbitpool.transforms.families import as_shape, check_whole
 from orbitpool.transforms.set import Shape, by
 
 MOST_PIXELS = 4096  # of a field or a window: sums of products of every two of them are kept
@@ -60,12 +59,12 @@ def learn_transforms(
     TransformSet
         Of `count` operators or fewer, likes together.
     """
-    whole("count", count)
+    check_whole("count", count, 1)
     around = as_shape("field", field, (1, 2))
     to = around if window is None else as_shape("window", window, (len(around),))
     x, y = _rows(X, around, "X", "field"), _rows(Y, to, "Y", "window")
     _check_pairs(x, y, count)
-    generator = torch.Generator().manual_seed(seed_of(random_state))
+    generator = torch.Generator().manual_seed(int(check_random_state(random_state).randint(2**31 - 1)))
     mixture = _memberships(x, y, count, generator)
     if len(mixture) < count:
         warnings.warn(
@@ -104,7 +103,8 @@ def _reduced(x: Tensor, most: int) -> Tensor:
     flat = x.flatten(0, 1)
     sizes, directions = torch.linalg.eigh((flat.T @ flat).double() / len(flat))
     kept = (sizes[-most:] > 1e-6 * sizes[-1]).nonzero()[:, 0]
-    return x.double() @ directions[:, -most:][:, kept]
+    reduced: Tensor = x.double() @ directions[:, -most:][:, kept]
+    return reduced
 
 
 def _named(operators: list[Tensor], field: Shape, window: Shape) -> TransformSet:
@@ -117,10 +117,7 @@ def _named(operators: list[Tensor], field: Shape, window: Shape) -> TransformSet
 
 def _rows(X: Any, shape: Shape, what: str, room: str) -> Tensor:
     """Inputs as float32, (N, C, pixels)."""
-    if isinstance(X, Tensor):
-        x = X.detach().cpu()
-    else:
-        x = torch.from_numpy(np.array(X, dtype=np.float32, order="C"))
+    x = X.detach().cpu() if isinstance(X, Tensor) else torch.from_numpy(np.array(X, dtype=np.float32, order="C"))
     pixels = prod(shape)
     if pixels > MOST_PIXELS:
         raise ValueError(f"{room} {by(shape)} has {pixels} pixels; operators are learned for {MOST_PIXELS} at most")
@@ -130,7 +127,8 @@ def _rows(X: Any, shape: Shape, what: str, room: str) -> Tensor:
             "that size with channels last"
         )
     x = x.to(torch.float32)
-    finite(x.flatten(1))
+    if not x.isfinite().all():
+        raise ValueError(f"{what} contains NaN or infinity; every value must be finite: drop or fill those pairs first")
     return x.reshape(len(x), pixels, -1).transpose(1, 2).contiguous()
 
 

@@ -70,7 +70,7 @@ def rotations(
     to = as_shape("window", window)
     around = as_shape("field", to if field is None else field)
     _check_fits(to, around, "rotations need window <= field")
-    _check_whole("count", count, 1)
+    check_whole("count", count, 1)
     if not isinstance(step, Real) or not isfinite(step):
         raise ValueError(f"step is {step!r}; it must be a finite number of radians")
     if border not in ("edge", "zero"):
@@ -104,7 +104,7 @@ def scalings(field: int | Sequence[int], window: int | Sequence[int], step: int)
     """
     around, to = as_shape("field", field), as_shape("window", window)
     _check_fits(to, around, "scalings need window <= field")
-    _check_whole("step", step, 1)
+    check_whole("step", step, 1)
     levels = min(r - w for r, w in zip(around, to, strict=True)) // step + 1
     sizes = [tuple(r - level * step for r in around) for level in range(levels)]
     matrices = [scipy.sparse.kron(*map(_shrink, around, size, to)) for size in sizes]
@@ -142,12 +142,12 @@ def as_shape(name: str, size: int | Sequence[int], ndims: tuple[int, ...] = (2,)
         forms = {1: "(frames,)", 2: "(rows, columns)"}
         raise ValueError(f"{name} is {size!r}; give one number or {' or '.join(forms[n] for n in ndims)}")
     for n in shape:
-        _check_whole(name, n, 1)
+        check_whole(name, n, 1)
     return tuple(map(int, shape))
 
 
 def _crops(field: Shape, window: Shape, stride: int, label: str) -> TransformSet:
-    _check_whole("stride", stride, 1)
+    check_whole("stride", stride, 1)
     pixels = np.arange(prod(field)).reshape(field)
     corners = list(product(*(range(0, r - w + 1, stride) for r, w in zip(field, window, strict=True))))
     crops = (pixels[tuple(slice(o, o + w) for o, w in zip(corner, window, strict=True))] for corner in corners)
@@ -199,7 +199,8 @@ def _check_fits(window: Shape, field: Shape, rule: str) -> None:
         raise ValueError(f"window {by(window)} does not fit into {by(field)}; {rule}")
 
 
-def _check_whole(name: str, value: Any, least: int) -> None:
+def check_whole(name: str, value: Any, least: int) -> None:
+    """Raise ValueError unless a value is a whole number that is large enough."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
         raise ValueError(f"{name} is {value!r}; it must be a whole number, {least} or more")
 

@@ -1,8 +1,8 @@
 """Motions of images by numbers: how far they turn, grow, lean and shift, as operators with gradients, and back.
 
-A motion is six numbers, in the order of `NAMES`: turn (radians anticlockwise), scale (the logarithm of how many times
-larger), stretch (the logarithm of how many times taller, and narrower), shear (columns by which a row leans to the right
-for each row above the centre), down and right (pixels of the field). All are about the centres of field and window.
+A motion is six numbers: turn (radians anticlockwise), scale (the logarithm of how many times larger), stretch (the
+logarithm of how many times taller, and narrower), shear (columns by which a row leans to the right for each row above
+the centre), down and right (pixels of the field). All are about the centres of field and window.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from torch import Tensor
 
 from orbitpool.transforms.set import Shape
 
-NAMES = ("turn", "scale", "stretch", "shear", "down", "right")
 FAMILIES = {"turn": (0,), "scale": (1,), "stretch": (2,), "shear": (3,), "shift": (4, 5)}
 KINK = 1e-6  # pixels on both sides of a corner of the interpolation over which its slope is averaged
 ROBUST = 10  # rounds in which points that are off are trusted less
@@ -53,7 +52,8 @@ def linear_parts(motions: Tensor, mirrored: Tensor) -> Tensor:
     turned = torch.stack([cos, sin, -sin, cos], 1).view(-1, 2, 2)
     grown = torch.stack([(-stretch).exp(), zero, shear, stretch.exp()], 1).view(-1, 2, 2)
     flipped = torch.stack([torch.ones_like(turn), 1 - 2 * mirrored.to(turn)], 1)
-    return turned @ grown * (-scale).exp()[:, None, None] * flipped[:, None, :]
+    linear: Tensor = turned @ grown * (-scale).exp()[:, None, None] * flipped[:, None, :]
+    return linear
 
 
 def motion_of(line: Tensor, field: Shape, window: Shape) -> tuple[Tensor, bool]:
@@ -111,7 +111,7 @@ def affine(places: Tensor, points: Tensor, trust: Tensor) -> Tensor:
     weight, few = trust, 1e-9 * torch.eye(ones.shape[1]).to(ones)
     for _ in range(ROBUST):
         weighted = ones * weight[:, None]
-        line = torch.linalg.solve(weighted.T @ ones + few, weighted.T @ points)
+        line: Tensor = torch.linalg.solve(weighted.T @ ones + few, weighted.T @ points)
         off = (points - ones @ line).square().sum(1)
         scale = (weight * off).sum() / weight.sum().clamp_min(1e-12) + 1e-6
         weight = trust / (1 + off / scale)
@@ -147,7 +147,7 @@ def reach(window: Shape) -> Tensor:
 
 
 def _taps(x: Tensor, width: Tensor, size: int, clamp: bool) -> Tensor:
-    """The weight of each of `size` pixels of a row at points x (S, D2), a triangle of half-width (S,): (S, D2, size)."""
+    """Weights of the `size` pixels of a row at points x (S, D2), triangles of half-width (S,), (S, D2, size)."""
     x = x + (x.round(decimals=9) - x).detach()  # quarter turns become exact permutations, as in `rotations`
     x = x.clamp(0, size - 1) if clamp else x
     away = (torch.arange(size, device=x.device) - x[..., None]) / width[:, None, None]
@@ -156,15 +156,3 @@ def _taps(x: Tensor, width: Tensor, size: int, clamp: bool) -> Tensor:
     weights = sloped + ((1 - away.abs()).clamp_min(0) - sloped).detach()
     wide = (width > 1 + 1e-9)[:, None, None]
     return torch.where(wide, weights / weights.sum(2, keepdim=True).clamp_min(1e-9), weights)
-
-
-def check_families(families: tuple[str, ...]) -> None:
-    """Complain about motions that do not exist."""
-    if not families or any(name not in FAMILIES for name in families):
-        raise ValueError(f"families is {families!r}; give some of {', '.join(map(repr, FAMILIES))}")
-
-
-def columns_of(families: tuple[str, ...]) -> list[int]:
-    """The numbers of a motion that belong to some families."""
-    return [column for name in families for column in FAMILIES[name]]
-
