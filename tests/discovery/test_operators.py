@@ -40,7 +40,7 @@ def cosines(learned, true):
     ("true", "names"),
     [
         (T.rotations(14, 4, pi / 2), ["identity", "turn by -90", "turn by 90", "turn by 180"]),
-        (T.translations(14, 12, 2), ["identity"] + ["shift by 1"] * 4),
+        (T.translations(14, 12, 2), ["shift by 1 up and 1 left", "shift by 1 down and 1 left"]),
         (T.scalings(14, 10, 2), ["identity", "scale by 0.71", "scale by 0.83"]),
         (T.mirrors(14), ["identity", "mirror"]),
     ],
@@ -93,7 +93,9 @@ def test_channels_are_moved_alike_and_may_be_images(photographs):
 
     colour = np.stack(load_sample_images().images) / 255.0
     rng = np.random.default_rng(0)
-    cut = np.stack([colour[i % 2, y : y + 10, x : x + 10] for i, (y, x) in enumerate(rng.integers(400, size=(1500, 2)))])
+    cut = np.stack(
+        [colour[i % 2, y : y + 10, x : x + 10] for i, (y, x) in enumerate(rng.integers(400, size=(1500, 2)))]
+    )
     cut -= cut.mean((1, 2), keepdims=True)
     moved = np.where(rng.random(1500)[:, None, None, None] < 0.5, cut, np.rot90(cut, axes=(1, 2)))
     learned = learn_transforms(cut, moved, 2, 10, random_state=0)

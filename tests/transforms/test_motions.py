@@ -12,6 +12,7 @@ from orbitpool.transforms.motions import in_words, matrices, motion_of, reach, r
 
 F64 = torch.float64
 NOT = torch.tensor([False])
+MOVED = {"turn": 0.37, "scale": 0.21, "stretch": 0.1, "shear": 0.2, "down": 0.4, "right": -0.7}
 
 
 def motions(**numbers):
@@ -49,7 +50,7 @@ def test_a_shift_goes_where_its_name_says_and_a_shear_leans_to_the_right_at_the_
     assert [int(row.argmax()) for row in leaning[[0, 4, 8]]] == [6, 4, 2]
 
 
-@pytest.mark.parametrize("at", [dict(turn=0.37, scale=0.21, stretch=0.1, shear=0.2, down=0.4, right=-0.7), {}])
+@pytest.mark.parametrize("at", [MOVED, {}])
 @pytest.mark.parametrize("clamp", [True, False])
 def test_gradients_are_finite_differences(at, clamp):
     """Also at no motion at all, where interpolation has a corner at every pixel."""

@@ -1,7 +1,7 @@
 """Linear maps between images whose pixels take from few pixels near one place: a regression for each pixel.
 
-Where each pixel takes from is a smooth flow. It is read off correlations first and off the regression's own weights
-then. A pixel's weights are drawn towards those of interpolation at the flow, the more the less its data says; a pixel
+Where each pixel takes from is a smooth flow. It is read off correlations first, or off a regression on all pixels,
+whichever leads further, and off the local regression's own weights then. A pixel's weights are drawn towards those of interpolation at the flow, the more the less its data says; a pixel
 that never varies has them alone, and nothing where the flow leaves the field.
 """
 
@@ -41,17 +41,20 @@ def moments(X: Tensor, Y: Tensor) -> Moments:
 
 def local_map(m: Moments, field: Shape, window: Shape) -> Tensor:
     """The map (D2, D1) from fields to windows that explains the moments best and keeps to a smooth flow."""
-    start, goal = grid(field), grid(window)
-    trust = m.yy / m.yy.mean().clamp_min(1e-12)
-    points = start[_alike(m).argmax(0)]
-    for radius in RADII:
-        flow = smooth(goal, points, trust)
-        T, error = _regress(m, flow, field, radius)
-        points, mass = centres(T, start)
-        trust = (1 - error) * trust.clamp(max=1) * (mass > 0.3)
-    flow = smooth(goal, points, trust)
-    T, _ = _regress(m, flow, field, RADII[-1])
+    tried = [_from(m, peaks.argmax(0), field, window) for peaks in (_alike(m), _weights(m))]
+    T, _ = min(tried, key=lambda each: float((each[1] * m.yy).sum()))
     return T * (T.abs() >= FAINT * T.abs().amax(1, keepdim=True))
+
+
+def _from(m: Moments, peaks: Tensor, field: Shape, window: Shape) -> tuple[Tensor, Tensor]:
+    """The map (D2, D1) whose flow begins at the given pixels, and the part of each pixel's squares unexplained."""
+    start, goal = grid(field), grid(window)
+    points, trust = start[peaks], (m.yy / m.yy.mean().clamp_min(1e-12)).clamp(max=1)
+    for radius in (*RADII, RADII[-1]):
+        T, error = _regress(m, smooth(goal, points, trust), field, radius)
+        points, mass = centres(T, start)
+        trust = (1 - error) * trust * (mass > 0.3)
+    return T, error
 
 
 def smooth(places: Tensor, points: Tensor, trust: Tensor) -> Tensor:
@@ -73,6 +76,13 @@ def _alike(m: Moments) -> Tensor:
     xx = m.xx.diagonal()
     few = 0.05 * xx.mean()
     return m.xy / (xx + few).sqrt()[:, None] / (m.yy + few).sqrt()
+
+
+def _weights(m: Moments) -> Tensor:
+    """The weights of a ridge regression of every pixel on all, (D1, D2): sharper, where there is little noise."""
+    few = 0.01 * m.xx.diagonal().mean() * torch.eye(len(m.xx), dtype=m.xx.dtype)
+    solved: Tensor = torch.linalg.solve(m.xx + few, m.xy)
+    return solved
 
 
 def _regress(m: Moments, flow: Tensor, field: Shape, radius: int) -> tuple[Tensor, Tensor]:

@@ -7,7 +7,7 @@ from itertools import combinations
 import torch
 from torch import Tensor
 
-from orbitpool.transforms.motions import FAMILIES, affine, centres, grid, in_words, linear_parts, matrices, motion_of
+from orbitpool.transforms.motions import FAMILIES, affine, centres, grid, in_words, linear_parts, matrices, read
 from orbitpool.transforms.set import Shape
 
 OFF = 0.2  # pixels, in the mean square, by which an operator may move pixels otherwise than what it is called
@@ -20,13 +20,9 @@ def name(T: Tensor, field: Shape, window: Shape, number: int) -> tuple[str, tupl
 
     Rows of zeros, pixels that take from outside of the field, do not count.
     """
-    places = grid(field)
-    points, mass = centres(T, places)
-    trust = mass.clamp(0, 1)
-    line = affine(grid(window), points, trust)
     if len(field) == 1:
-        return _name_shift(T, line, field, window, number)
-    motion, mirrored = motion_of(line, field, window)
+        return _name_shift(T, field, window, number)
+    motion, mirrored, _ = min((read(T, field, window, clamp) for clamp in (True, False)), key=lambda found: found[2])
     flip = torch.tensor([mirrored])
     for count in range(PARTS + 1):
         options = [_only(motion, families) for families in combinations(FAMILIES, count)]
@@ -54,8 +50,10 @@ def _distance(motion: Tensor, other: Tensor, mirrored: Tensor, window: Shape) ->
     return float(gap.square().sum(1).mean().sqrt())
 
 
-def _name_shift(T: Tensor, line: Tensor, field: Shape, window: Shape, number: int) -> tuple[str, tuple[float, ...]]:
+def _name_shift(T: Tensor, field: Shape, window: Shape, number: int) -> tuple[str, tuple[float, ...]]:
     """The name of an operator on frames."""
+    points, mass = centres(T, grid(field))
+    line = affine(grid(window), points, mass.clamp(0, 1))
     middle = (window[0] - 1) / 2
     later = float((field[0] - 1) / 2 - (line[0, 0] * middle + line[1, 0]))
     flow = grid(window) + (field[0] - window[0]) / 2 - later

@@ -23,6 +23,9 @@ MOST_PIXELS = 4096  # of a field or a window: sums of products of every two of t
 FEWEST = 20  # pairs to an operator
 COARSE = 5000  # pairs, or so many hundreds to an operator, from which the mixture is found
 INPUTS, PARTNERS = 80, 30  # principal components, at most, in which it is found
+FLAT = 0.1  # of the usual size of an input: what smaller ones have counts less
+SAME = 0.97  # the cosine above which two operators are one
+TRIM, EXACT = 4.0, 0.01  # times the median error, or part of a partner, within which a pair is explained
 
 
 def learn_transforms(
@@ -64,23 +67,47 @@ def learn_transforms(
     to = around if window is None else as_shape("window", window, (len(around),))
     x, y = _rows(X, around, "X", "field"), _rows(Y, to, "Y", "window")
     _check_pairs(x, y, count)
+    size = (x.square().sum((1, 2)) + y.square().sum((1, 2))).sqrt()[:, None, None]
+    size += FLAT * size.median().clamp_min(1e-12)
+    x, y = x / size, y / size  # what takes an input to its partner takes any multiple of it to that of the partner
     generator = torch.Generator().manual_seed(int(check_random_state(random_state).randint(2**31 - 1)))
-    mixture = _memberships(x, y, count, generator)
-    if len(mixture) < count:
+    operators = _operators(x, y, _memberships(x, y, count, generator).belongs, around, to)
+    if len(operators) < count:
         warnings.warn(
-            f"count is {count}, but {len(mixture)} different operators explain the pairs; the others were dropped",
+            f"count is {count}, but {len(operators)} different operators explain the pairs; the others were dropped",
             stacklevel=2,
         )
-    likeliest = mixture.belongs.argmax(1)
-    sure = mixture.belongs.amax(1) > 0.5
-    members = [(likeliest == s) & sure for s in range(len(mixture))]
-    operators = [_operator(x[mine], y[mine], around, to) for mine in members if mine.any()]
     return _named(operators, around, to)
 
 
-def _operator(x: Tensor, y: Tensor, field: Shape, window: Shape) -> Tensor:
+def _operators(x: Tensor, y: Tensor, belongs: Tensor, field: Shape, window: Shape) -> list[Tensor]:
+    """The different operators (D2, D1) at full size: fitted, pairs assigned anew, and fitted to those they explain."""
+    sure, likeliest = belongs.amax(1) > 0.5, belongs.argmax(1)
+    first = [_fitted(x, y, sure & (likeliest == s), field, window) for s in range(belongs.shape[1])]
+    different: list[Tensor] = []
+    for T in sorted(first, key=lambda T: -float(T.square().sum())):
+        if all(_cosine(T, other) < SAME for other in different):
+            different.append(T)
+    errors = torch.stack([_errors(x, y, T) for T in different], 1) / y.square().sum((1, 2)).clamp_min(1e-9)[:, None]
+    least, best = errors.min(1)
+    usual = least[sure].median()
+    good = least <= max(TRIM * float(usual), EXACT)
+    return [_fitted(x, y, good & (best == s), field, window) for s in range(len(different)) if (best == s).any()]
+
+
+def _fitted(x: Tensor, y: Tensor, mine: Tensor, field: Shape, window: Shape) -> Tensor:
     """The operator (D2, D1) of some pairs, all channels alike."""
-    return local_map(moments(x.flatten(0, 1).double(), y.flatten(0, 1).double()), field, window)
+    return local_map(moments(x[mine].flatten(0, 1).double(), y[mine].flatten(0, 1).double()), field, window)
+
+
+def _errors(x: Tensor, y: Tensor, T: Tensor) -> Tensor:
+    """The squared distance between each partner and what an operator makes of the input, (N,)."""
+    moved = from_matrices(T.numpy()).apply(x)[:, :, 0]
+    return (y - moved).square().sum((1, 2))
+
+
+def _cosine(T: Tensor, other: Tensor) -> float:
+    return float((T * other).sum() / (T.norm() * other.norm()).clamp_min(1e-12))
 
 
 def _memberships(x: Tensor, y: Tensor, count: int, generator: torch.Generator) -> Mixture:
