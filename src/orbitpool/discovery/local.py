@@ -1,8 +1,9 @@
 """Linear maps between images whose pixels take from few pixels near one place: a regression for each pixel.
 
 Where each pixel takes from is a smooth flow. It is read off correlations first, or off a regression on all pixels,
-whichever leads further, and off the local regression's own weights then. A pixel's weights are drawn towards those of interpolation at the flow, the more the less its data says; a pixel
-that never varies has them alone, and nothing where the flow leaves the field.
+whichever leads further, and off the local regression's own weights then. A pixel's weights are drawn towards those of
+interpolation at the flow, the more the less its data says; a pixel that never varies has them alone, and nothing where
+the flow leaves the field.
 """
 
 from __future__ import annotations
