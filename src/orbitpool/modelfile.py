@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from orbitpool import together
-from orbitpool.transforms import TransformSet
+from orbitpool.transforms import LearnedSet, TransformSet, learned
 from orbitpool.transforms.sparse import Sparse
 from orbitpool.wholefile import whole
 
@@ -98,11 +98,13 @@ def sane(t: Tensor) -> bool:
 
 def pack_transforms(transforms: TransformSet) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """A transformation set as JSON and tensors."""
-    content = {
+    content: dict[str, Any] = {
         "field": transforms.field_shape,
         "window": transforms.window_shape,
         "labels": transforms.labels,
     }
+    if isinstance(transforms, LearnedSet):
+        content["learned"] = transforms.settings
     rows = transforms._operators
     return content, {"T.starts": rows.starts, "T.columns": rows.columns, "T.values": rows.values}
 
@@ -127,7 +129,8 @@ def unpack_transforms(content: dict[str, Any], tensors: dict[str, Tensor]) -> Tr
     )
     if not sound:
         raise ModelFileError("the transformations in the file contradict their own shapes")
-    return TransformSet(Sparse(starts, columns, values, shape), field, window, content["labels"])
+    plain = TransformSet(Sparse(starts, columns, values, shape), field, window, content["labels"])
+    return learned(plain, **content["learned"]) if "learned" in content else plain
 
 
 def _digest(data: bytes) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import ceil, pi
+from math import ceil, pi, radians
 from typing import Any
 
 import numpy as np
@@ -14,10 +14,12 @@ from torch import Tensor
 from torch.nn import functional
 
 READING = "noise where digits are black, scales up to the largest that fits"  # of footnote 6
+TILT = "tilt"  # not the paper's: turned by up to 20 degrees either way
 VARIATIONS = ("rot", "rot-bgimg", "scale", "scale-bgrand", "trans", "trans-bgrand")
 Floats = NDArray[np.float32]
 
 _SCALES = (0.3, 1.0)
+_TILT = radians(20)
 _FAINT = 0.5 / 255  # what would round to black in eight bits is background
 _TEXTURE = 0.25  # a patch is used if it deviates by more than this part of its photograph's standard deviation
 _CHUNK = 8192
@@ -28,16 +30,17 @@ def make_variation(
 ) -> tuple[Floats, dict[str, NDArray[Any]]]:
     """Varied digits (N, w, w) in [0, 1], and the parameters drawn for them (footnote 6).
 
-    The parameters are `angle` (N,), radians anticlockwise, uniform in [0, 2 pi); or `factor` (N,), about the centre,
-    antialiased, uniform in 0.3-1 of the largest that truncates no pixel of the digit; or `shift` (N, 2), rows down and
-    columns right, uniform among all that truncate none. *-bgrand* puts uniform noise in [0, 1] into the background, the
+    The parameters are `angle` (N,), radians anticlockwise, uniform in [0, 2 pi), or within 20 degrees of upright for
+    *tilt*, which is not the paper's; or `factor` (N,), about the centre, antialiased, uniform in 0.3-1 of the largest
+    that truncates no pixel of the digit; or `shift` (N, 2), rows down and columns right, uniform among all that
+    truncate none. *-bgrand* puts uniform noise in [0, 1] into the background, the
     pixels where the digit is black. *-bgimg* puts a random patch of a photograph, none with little texture, behind the
     digit, as Larochelle et al. do: it shows where it is brighter. docs/lab.md has the evidence for these readings.
 
     Parameters
     ----------
     name : str
-        One of `VARIATIONS`.
+        One of `VARIATIONS`, or "tilt".
     digits : array (N, w, w)
         Bytes, or floats in [0, 1]; 0 is background.
     rng : numpy.random.Generator
@@ -85,8 +88,8 @@ def move_digits(kind: str, digits: NDArray[Any], amounts: NDArray[Any]) -> Float
 
 def check_variation(name: str) -> None:
     """Complain about a variation that does not exist."""
-    if name not in VARIATIONS:
-        raise ValueError(f"there is no variation {name!r}; choose one of {', '.join(VARIATIONS)}")
+    if name not in (*VARIATIONS, TILT):
+        raise ValueError(f"there is no variation {name!r}; choose one of {', '.join((*VARIATIONS, TILT))}")
 
 
 def _as_floats(digits: NDArray[Any]) -> Tensor:
@@ -96,6 +99,10 @@ def _as_floats(digits: NDArray[Any]) -> Tensor:
 
 def _draw_angles(digits: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
     return rng.uniform(0, 2 * pi, len(digits))
+
+
+def _draw_tilts(digits: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
+    return rng.uniform(-_TILT, _TILT, len(digits))
 
 
 def _draw_factors(digits: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
@@ -165,6 +172,7 @@ def _shift(digits: Tensor, shifts: Tensor) -> Tensor:
 
 _MOVES: dict[str, tuple[str, Callable[..., NDArray[Any]], Callable[[Tensor, Tensor], Tensor]]] = {
     "rot": ("angle", _draw_angles, _turn),
+    TILT: ("angle", _draw_tilts, _turn),
     "scale": ("factor", _draw_factors, _resize),
     "trans": ("shift", _draw_shifts, _shift),
 }

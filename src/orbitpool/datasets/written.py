@@ -71,8 +71,8 @@ def mnist_variation(name: str, seed: int = 0, folder: Folder | None = None) -> D
 
     Parameters
     ----------
-    name : {"rot", "rot-bgimg", "scale", "scale-bgrand", "trans", "trans-bgrand"}
-        The variation.
+    name : {"rot", "rot-bgimg", "scale", "scale-bgrand", "trans", "trans-bgrand", "tilt"}
+        The variation; the last is not the paper's: turned by up to 20 degrees either way.
     seed : int
         What digits, in what pose, on what background; nothing for official files.
     folder : path, optional

@@ -11,12 +11,14 @@ import torch
 
 from orbitpool import classifiers, datasets
 from orbitpool.datasets import Dataset
-from orbitpool.datasets.variations import READING
+from orbitpool.datasets.variations import READING, TILT
+from orbitpool.experiments import pairs
 from orbitpool.experiments.making import fit, in_words, make_learner
 from orbitpool.experiments.recipes import QUICK, Recipe
 from orbitpool.experiments.trial import Trial
 from orbitpool.images import ConvFeatures, Stack
 from orbitpool.progress import counted
+from orbitpool.transforms import LearnedSet
 
 
 def accuracies(trial: Trial) -> tuple[list[float], dict[str, Any]]:
@@ -26,6 +28,10 @@ def accuracies(trial: Trial) -> tuple[list[float], dict[str, Any]]:
         data = load_data(recipe, seed, trial.quick, trial.data_dir)
     stages.tell_of(data.provenance, data.source)
     features = make_features(recipe, seed, str(device), trial.checkpoint)
+    found = {}
+    if recipe.transforms and recipe.transforms[0] == pairs.NAME:
+        with stages("operators"):
+            found = pairs.give(features, recipe.transforms, data.X_train, seed)
     with stages("learn"):
         fit(features, inputs(recipe, data.X_train))
     encoded = {}
@@ -36,7 +42,13 @@ def accuracies(trial: Trial) -> tuple[list[float], dict[str, Any]]:
     with stages("classify"):
         fitted, right = classify(recipe, data, encoded, seed)
     chosen = {"C": [float(c.C_) for c in fitted], "solver_steps": [int(c.n_iter_) for c in fitted]}
-    return right, {"data": data.provenance, "source": data.source, **chosen}
+    return right, {"data": data.provenance, "source": data.source, **chosen, **found, **_poses(features)}
+
+
+def _poses(features: Any) -> dict[str, Any]:
+    """What learned poses became."""
+    learned = isinstance(getattr(features, "transforms", None), LearnedSet)
+    return {"poses": list(features.transforms_.labels)} if learned else {}
 
 
 def settings(recipe: Recipe, quick: bool) -> dict[str, Any]:
@@ -66,7 +78,7 @@ def make_features(recipe: Recipe, seed: int, device: str, checkpoint: Path | Non
 
 def load_data(recipe: Recipe, seed: int, quick: bool, data_dir: Path | None) -> Dataset:
     """The data of a row; in small, if it is to be quick."""
-    if recipe.dataset in datasets.VARIATIONS:
+    if recipe.dataset in (*datasets.VARIATIONS, TILT):
         data = datasets.mnist_variation(recipe.dataset, seed, data_dir)
     else:
         data = {"cifar10": datasets.cifar10, "stl10": datasets.stl10}[recipe.dataset](data_dir)

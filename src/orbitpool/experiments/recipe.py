@@ -77,8 +77,8 @@ QUICK: dict[str, dict[str, Any]] = {
     "table4": {"parameters": {"n_components": 64, "n_iter": 5}},
     "table5": {"parameters": {"n_components": 64, "n_iter": 5}},
     "beyond": {
-        "parameters": {"n_components": 32, "n_iter": 2},
-        "conv": {"n_patches": 2000},
-        "images": {"train": 500, "valid": 250, "test": 500},
+        "parameters": {"n_components": 100, "n_iter": 15},
+        "conv": {"n_patches": 10_000},
+        "images": {"train": 2000, "valid": 1000, "test": 2000},
     },
 }

@@ -8,7 +8,7 @@ from __future__ import annotations
 from math import pi
 from typing import Any
 
-from orbitpool.experiments.beyond import stack_rows
+from orbitpool.experiments.beyond import operator_rows, pose_rows, stack_rows
 from orbitpool.experiments.recipe import QUICK, Recipe, Spec
 
 __all__ = ["FIGURES", "QUICK", "TABLES", "Recipe", "Spec", "select"]
@@ -271,7 +271,7 @@ TABLES: dict[str, list[Recipe]] = {
             ("H-LMGMM (Chang & Glass)", 81.3, None),
         ),
     ),
-    "beyond": stack_rows(),
+    "beyond": [*operator_rows(), *pose_rows(), *stack_rows()],
 }
 
 

@@ -53,8 +53,10 @@ class Learner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     PARAMETERS: ClassVar[dict[str, str]]  # letter: fitted attribute
     STRUCTURE: ClassVar[tuple[str, ...]] = ("n_components", "transforms")  # cannot change once a model is started
+    LEARNS_POSES: ClassVar[bool] = False
     REPLAYS: ClassVar[bool] = False  # whether an update is the same operations every time, on the same tensors
     n_features_in_: int
+    transforms_: T.TransformSet | None  # the poses: those given, or what they became
 
     def _begin(self, look: Tensor, generator: torch.Generator) -> Parameters:
         """The tensors of a fresh state, from some rows of the data; the generator is the CPU's on every device."""
@@ -87,6 +89,12 @@ class Learner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def _begin_epoch(self, state: State, v: Tensor) -> None:
         """Whatever is done before an epoch's first batch."""
 
+    def _beside(self, state: State, v: Tensor) -> None:
+        """Whatever is done with a batch beside the update."""
+
+    def _place(self, state: State) -> None:
+        """Make the poses those of a state, where they are learned."""
+
     def _end_epoch(self, state: State) -> None:
         """Whatever is done after an epoch's last batch."""
 
@@ -104,6 +112,8 @@ class Learner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         within("validation_fraction", self.validation_fraction, 0, 1)
         if not isinstance(self.transforms, (T.TransformSet, type(None))):
             raise ValueError(f"transforms is {self.transforms!r}; give a set made by orbitpool.transforms, or None")
+        if isinstance(self.transforms, T.LearnedSet) and not self.LEARNS_POSES:
+            raise ValueError(f"{type(self).__name__} learns no poses; give the set that they start from, or use TIRBM")
         if self.checkpoint is not None and not Path(self.checkpoint).absolute().parent.is_dir():
             folder = Path(self.checkpoint).absolute().parent
             raise ValueError(
@@ -178,6 +188,7 @@ class Learner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def _train(self, state: State, source: Source, session: Session, **options: Any) -> None:
         self._session, save = session, options.get("save")
+        self._place(state)
         seen, now = session.watched.double(), state.at
         found = *seen.shape, float(seen.sum()), float(seen.square().sum())
         together.check_same("X, or the checkpoint,", now.seed, now.epoch, now.batch, *found)
@@ -203,10 +214,12 @@ class Learner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def _adopt(self, state: State) -> None:
         """Make a state the fitted model."""
         self._state = state
+        self._place(state)
         self._started_with = {name: getattr(self, name) for name in self.STRUCTURE}
         for letter, attribute in self.PARAMETERS.items():
             setattr(self, attribute, state.tensors[letter].detach().cpu().numpy().copy())
         self.history_, self.n_iter_ = state.at.history, state.at.epoch
+        self.transforms_ = None if self.transforms is None else self._operators
 
     def _check_structure(self) -> None:
         for name, value in self._started_with.items():

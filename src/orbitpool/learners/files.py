@@ -16,6 +16,7 @@ from orbitpool import modelfile
 from orbitpool.kernels import choose_device
 from orbitpool.learners.checks import at_least, whole
 from orbitpool.learners.training import Counters, State
+from orbitpool.transforms import LearnedSet
 from orbitpool.wholefile import alone
 
 if TYPE_CHECKING:
@@ -33,7 +34,8 @@ def write(learner: Learner, path: str | os.PathLike[str], state: State, data: st
 def pack(learner: Learner, state: State, data: str | None = None) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """A learner in a state as JSON and tensors."""
     counters, tensors = state.pack()
-    shapes, operators = modelfile.pack_transforms(learner._operators)
+    first = learner.transforms if isinstance(learner.transforms, LearnedSet) else learner._operators
+    shapes, operators = modelfile.pack_transforms(first)
     content = {
         "class": type(learner).__name__,
         "parameters": plain_parameters(learner, without="transforms"),

@@ -72,12 +72,12 @@ class SoftmaxLearner(Learner):
         if not part.alone:
             gradients = {name: summed(gradient, state.tensors[name]) for name, gradient in gradients.items()}
             part.sum_(*gradients.values(), *figures)  # type: ignore[arg-type]
-        rate, momentum = self._pace(state.at.epoch)
+        rate, momentum, *_ = self._pace(state.at.epoch)
         for name, gradient in gradients.items():
             t, velocity = state.tensors[name], state.tensors[f"{name}.velocity"]
             descend_(t, velocity, gradient, rate, momentum, decay if name == "W" else 0.0)
 
-    def _pace(self, epoch: int) -> tuple[float, float]:
+    def _pace(self, epoch: int) -> tuple[float, ...]:
         return self._rate(epoch), at(self.momentum, epoch)
 
     def _advice(self, epoch: int) -> str:

@@ -15,11 +15,11 @@ from torch.nn.functional import logsigmoid
 
 from orbitpool import orbit, together
 from orbitpool.kernels import Statistics, compare, expect, generate_drawn, infer, move, reduce_orbit, shortened, tilt_
-from orbitpool.learners import checks
+from orbitpool.learners import checks, poses
 from orbitpool.learners.base import Learner, Parameters
 from orbitpool.learners.softmax import SoftmaxLearner
 from orbitpool.learners.training import Schedule, State, seed_of
-from orbitpool.transforms import TransformSet
+from orbitpool.transforms import LearnedSet, TransformSet
 
 
 class TIRBM(SoftmaxLearner):
@@ -34,7 +34,7 @@ class TIRBM(SoftmaxLearner):
     n_components : int
         Number of filters K.
     transforms : TransformSet or None
-        The poses; None for one pose that covers the whole input.
+        The poses; None for one pose that covers the whole input. `transforms.learned(start)` has them learned, too.
     visible : {"binary", "gaussian"}
         Inputs in [0, 1], or real-valued ones.
     sigma : float or "learned"
@@ -82,12 +82,15 @@ class TIRBM(SoftmaxLearner):
     intercept_visible_ : array (D1 C,)
         Biases c of the inputs.
     sigma_ : array ()
+    transforms_ : TransformSet or None
+        The poses: those given, or what they became.
     history_ : dict of lists
         One value an epoch: reconstruction_error, sparsity, pseudo_likelihood (binary), validation_error, seconds.
     n_iter_ : int
         Epochs done.
     """
 
+    LEARNS_POSES: ClassVar = True
     PARAMETERS: ClassVar = SoftmaxLearner.PARAMETERS | {"sigma": "sigma_"}
     STRUCTURE: ClassVar = (*Learner.STRUCTURE, "visible", "sigma", "persistent", "batch_size")
 
@@ -171,6 +174,8 @@ class TIRBM(SoftmaxLearner):
         given |= {"sigma": look.new_tensor(sigma)}
         if self.persistent:
             given |= {"chains": look[torch.arange(self.batch_size) % len(look)].clone()}
+        if isinstance(self.transforms, LearnedSet):
+            given |= poses.begin(self.transforms, look)
         return super()._begin(look, generator, **given)
 
     @torch.no_grad()
@@ -231,7 +236,22 @@ class TIRBM(SoftmaxLearner):
         part = part or together.alone(len(mean))
         return part.drawn(lambda mean: visible.draw(mean, generator), mean) if self.sample_visible else mean
 
+    def _beside(self, state: State, v: Tensor) -> None:
+        if isinstance(self.transforms, LearnedSet) and state.at.update % self.transforms.every == 0:
+            poses.step_(self, self.transforms, state, v)
+
+    def _place(self, state: State) -> None:
+        if isinstance(self.transforms, LearnedSet):
+            self._operators = self.transforms.at(state.tensors["poses.used"])
+
+    def _pace(self, epoch: int) -> tuple[float, ...]:
+        learned = isinstance(self.transforms, LearnedSet)
+        return (*super()._pace(epoch), float(epoch)) if learned else super()._pace(epoch)  # poses differ by the epoch
+
     def _end_epoch(self, state: State) -> None:
+        if isinstance(self.transforms, LearnedSet):
+            state.tensors["poses.used"].copy_(state.tensors["poses"])
+            self._place(state)
         if self.sigma == "learned":
             rms = (state.tensors["sums"][0] / state.at.rows).sqrt()
             state.tensors["sigma"].mul_(0.99).add_(rms, alpha=0.01)

@@ -95,6 +95,9 @@ class Model(Protocol):
     def _begin_epoch(self, state: State, v: Tensor) -> None:
         """Whatever is done before an epoch's first batch."""
 
+    def _beside(self, state: State, v: Tensor) -> None:
+        """Whatever is done with a batch beside the update."""
+
     def _end_epoch(self, state: State) -> None:
         """Whatever is done after an epoch's last batch."""
 
@@ -198,19 +201,20 @@ class Updates:
         self.model, self.state = model, state
         if state.generator.device.type == "cpu":
             torch.empty(KEPT, dtype=torch.uint8)
-        self.seen: set[torch.Size] = set()
+        self.seen: dict[torch.Size, tuple[float, ...]] = {}  # the pace of the last update that was not replayed
         self.recorded: dict[torch.Size, tuple[Any, Any, Tensor, Tensor]] = {}  # pace, graph, its input and its output
 
     def __call__(self, v: Tensor) -> Tensor:
         """Update by a batch; its squared error a pixel, activity, and mean square, (3,)."""
         if self.state.at.batch == 0:
             self.model._begin_epoch(self.state, v)
+        self.model._beside(self.state, v)
         if together.processes() > 1:
             return self._update(v)
-        if not (v.is_cuda and self.model.REPLAYS and v.shape in self.seen):
-            self.seen.add(v.shape)
-            return self._update(v)
         pace = self.model._pace(self.state.at.epoch)
+        if not (v.is_cuda and self.model.REPLAYS and self.seen.get(v.shape) == pace):
+            self.seen[v.shape] = pace
+            return self._update(v)
         if v.shape not in self.recorded or self.recorded[v.shape][0] != pace:
             self.recorded[v.shape] = pace, *self._record(v)
         _, graph, given, figures = self.recorded[v.shape]

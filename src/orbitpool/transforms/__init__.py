@@ -7,15 +7,18 @@ turns or grows inside a larger field needs no padding (the paper's footnote 5). 
 
 from orbitpool.transforms.algebra import compose, from_function, from_matrices, union
 from orbitpool.transforms.families import identity, mirrors, pad, rotations, scalings, time_shifts, translations
+from orbitpool.transforms.learned import LearnedSet, learned
 from orbitpool.transforms.maps import turned_maps
 from orbitpool.transforms.set import TransformSet
 
 __all__ = [
+    "LearnedSet",
     "TransformSet",
     "compose",
     "from_function",
     "from_matrices",
     "identity",
+    "learned",
     "mirrors",
     "pad",
     "rotations",

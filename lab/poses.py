@@ -1,0 +1,90 @@
+"""How poses are best learned: `PYTHONPATH=src python -m lab.poses --data-dir data --seeds 2`.
+
+A line of results/lab/poses.csv is one try: a data set, the turns that were given or that learning started from, how
+they were learned, a seed, and the error in percent of the classifier in cross-validation on training and validation
+images. Tries that are there are not run again.
+"""
+
+import argparse
+import csv
+from math import radians
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import torch
+
+from orbitpool import TIRBM, SoftmaxRegression, datasets
+from orbitpool import transforms as T
+
+COLUMNS = ("data", "turns", "degrees", "rate", "every", "families", "seed", "error", "seconds", "poses")
+TURN, ALL = ("turn",), ("turn", "scale", "stretch", "shear", "shift")
+Try = tuple[str, int, float, float, int, tuple[str, ...]]
+TRIES: list[Try] = [
+    *(("tilt", 5, step, 0.0, 0, TURN) for step in (22.5, 10.0)),
+    *(("tilt", 5, 22.5, rate, every, TURN) for rate, every in ((0.1, 5), (0.02, 10), (0.3, 5))),
+    ("tilt", 5, 22.5, 0.1, 5, ALL),
+    ("rot", 16, 22.5, 0.0, 0, TURN),
+    *(("rot", 16, 22.5, rate, every, TURN) for rate, every in ((0.1, 5), (0.02, 10))),
+    *(("tilt", 5, step, 0.0, 0, TURN) for step in (15.0, 5.0)),
+    ("tilt", 16, 22.5, 0.0, 0, TURN),
+    ("tilt", 16, 22.5, 0.1, 5, TURN),
+    ("rot", 16, 22.5, 0.1, 5, ALL),
+    ("tilt", 5, 22.5, 0.1, 2, TURN),
+]
+
+
+def error(data: datasets.Dataset, learner: TIRBM, device: str) -> float:
+    """Of the classifier in cross-validation, percent, with the C that suits it best."""
+    learner.fit(data.X_train)
+    X, y = np.concatenate([data.X_train, data.X_valid]), np.concatenate([data.y_train, data.y_valid])
+    Z = torch.from_numpy(learner.transform(X)).to(device)
+    judge = SoftmaxRegression(C=(0.1, 1.0, 10.0), random_state=0).fit(Z, torch.from_numpy(y))
+    assert judge.cv_results_ is not None
+    return float(100 * (1 - judge.cv_results_["mean_test_score"].max()))
+
+
+def tried(one: Try, seed: int, given: Any) -> tuple[str, str, str]:
+    """The error, the seconds it took, and what the poses became."""
+    name, count, step, rate, every, families = one
+    start, data = perf_counter(), datasets.mnist_variation(name, seed, given.data_dir)
+    poses = T.rotations(28, count, radians(step))
+    poses = T.learned(poses, families, rate, every) if rate else poses
+    learner = TIRBM(
+        given.filters, poses, n_iter=given.epochs, sparsity_target=0.04, device=given.device, random_state=seed
+    )
+    found = error(data, learner, given.device)
+    became = "; ".join(learner.transforms_.labels) if rate and learner.transforms_ else ""
+    return f"{found:.2f}", f"{perf_counter() - start:.1f}", became
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data-dir", type=Path)
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--out", type=Path, default=Path("results/lab/poses.csv"))
+    parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--filters", type=int, default=1000)
+    parser.add_argument("--epochs", type=int, default=100)
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no try after this time")
+    given, start = parser.parse_args(), perf_counter()
+    path: Path = given.out
+    path.parent.mkdir(parents=True, exist_ok=True)
+    done = {tuple(row.values())[:7] for row in csv.DictReader(path.open())} if path.exists() else set()
+    with path.open("a", newline="") as file:
+        out = csv.writer(file)
+        if not path.stat().st_size:
+            out.writerow(COLUMNS)
+        for seed in range(given.seeds):
+            for one in TRIES:
+                words = (*map(str, one[:5]), "+".join(one[5]), str(seed))
+                if words not in done and perf_counter() - start < given.seconds:
+                    line = (*words, *tried(one, seed, given))
+                    out.writerow(line)
+                    file.flush()
+                    print(*line, sep="  ", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,173 @@
+"""Operators learned from pairs of inputs that differ by one of a few unknown transformations."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.utils import check_random_state
+from torch import Tensor
+
+from orbitpool.discovery.local import local_map, moments
+from orbitpool.discovery.mixture import Mixture, find, settle
+from orbitpool.discovery.naming import name
+from orbitpool.transforms import TransformSet, from_matrices
+from orbitpool.transforms.families import as_shape, check_whole
+from orbitpool.transforms.set import Shape, by
+
+MOST_PIXELS = 4096  # of a field or a window: sums of products of every two of them are kept
+FEWEST = 20  # pairs to an operator
+COARSE = 5000  # pairs, or so many hundreds to an operator, from which the mixture is found
+INPUTS, PARTNERS = 80, 30  # principal components, at most, in which it is found
+FLAT = 0.1  # of the usual size of an input: what smaller ones have counts less
+SAME = 0.97  # the cosine above which two operators are one
+TRIM, EXACT = 4.0, 0.01  # times the median error, or part of a partner, within which a pair is explained
+
+
+def learn_transforms(
+    X: Any,
+    Y: Any,
+    count: int,
+    field: int | Sequence[int],
+    window: int | Sequence[int] | None = None,
+    random_state: Any = None,
+) -> TransformSet:
+    """The linear operators that take each input to its partner, y = T_s x for one of `count` unknown s.
+
+    Which operator belongs to which pair is found on principal components, by a mixture of linear regressions that is
+    annealed from several starts; a pair may belong to none. Every operator is then fitted at full size: each pixel of
+    the window takes from few pixels of the field, near a flow that is smooth, with weights drawn towards interpolation
+    at that flow. Pixels that never vary have no data; they follow the flow, and are zero where it leaves the field.
+
+    Operators that are doubled or explain hardly any pair are dropped, with a warning. Labels say what an operator
+    looks like if it is close to a turn, shift, scaling, shear or mirror, or to two of them: "turn by 45 degrees",
+    "shift by 2 right" (what is seen moves to the right), "scale by 0.8"; else "operator 3".
+
+    Parameters
+    ----------
+    X, Y : arrays (N, D1 C) and (N, D2 C), or images (N, H, W[, C]), channels last
+        Inputs and their partners. An operator does the same to every channel.
+    count : int
+        How many transformations to look for; better too many than too few.
+    field, window : int or (rows, columns) or (frames,)
+        Sizes of inputs and partners; the window is the field if not given.
+    random_state : int, RandomState or None
+
+    Returns
+    -------
+    TransformSet
+        Of `count` operators or fewer, likes together.
+    """
+    check_whole("count", count, 1)
+    around = as_shape("field", field, (1, 2))
+    to = around if window is None else as_shape("window", window, (len(around),))
+    x, y = _rows(X, around, "X", "field"), _rows(Y, to, "Y", "window")
+    _check_pairs(x, y, count)
+    size = (x.square().sum((1, 2)) + y.square().sum((1, 2))).sqrt()[:, None, None]
+    size += FLAT * size.median().clamp_min(1e-12)
+    x, y = x / size, y / size  # what takes an input to its partner takes any multiple of it to that of the partner
+    generator = torch.Generator().manual_seed(int(check_random_state(random_state).randint(2**31 - 1)))
+    operators = _operators(x, y, _memberships(x, y, count, generator).belongs, around, to)
+    if len(operators) < count:
+        warnings.warn(
+            f"count is {count}, but {len(operators)} different operators explain the pairs; the others were dropped",
+            stacklevel=2,
+        )
+    return _named(operators, around, to)
+
+
+def _operators(x: Tensor, y: Tensor, belongs: Tensor, field: Shape, window: Shape) -> list[Tensor]:
+    """The different operators (D2, D1) at full size: fitted, pairs assigned anew, and fitted to those they explain."""
+    sure, likeliest = belongs.amax(1) > 0.5, belongs.argmax(1)
+    first = [_fitted(x, y, sure & (likeliest == s), field, window) for s in range(belongs.shape[1])]
+    different: list[Tensor] = []
+    for T in sorted(first, key=lambda T: -float(T.square().sum())):
+        if all(_cosine(T, other) < SAME for other in different):
+            different.append(T)
+    errors = torch.stack([_errors(x, y, T) for T in different], 1) / y.square().sum((1, 2)).clamp_min(1e-9)[:, None]
+    least, best = errors.min(1)
+    usual = least[sure].median()
+    good = least <= max(TRIM * float(usual), EXACT)
+    return [_fitted(x, y, good & (best == s), field, window) for s in range(len(different)) if (best == s).any()]
+
+
+def _fitted(x: Tensor, y: Tensor, mine: Tensor, field: Shape, window: Shape) -> Tensor:
+    """The operator (D2, D1) of some pairs, all channels alike."""
+    return local_map(moments(x[mine].flatten(0, 1).double(), y[mine].flatten(0, 1).double()), field, window)
+
+
+def _errors(x: Tensor, y: Tensor, T: Tensor) -> Tensor:
+    """The squared distance between each partner and what an operator makes of the input, (N,)."""
+    moved = from_matrices(T.numpy()).apply(x)[:, :, 0]
+    return (y - moved).square().sum((1, 2))
+
+
+def _cosine(T: Tensor, other: Tensor) -> float:
+    return float((T * other).sum() / (T.norm() * other.norm()).clamp_min(1e-12))
+
+
+def _memberships(x: Tensor, y: Tensor, count: int, generator: torch.Generator) -> Mixture:
+    """Which pair belongs to which operator: found on some pairs, and settled on all."""
+    some = torch.randperm(len(x), generator=generator)[: max(COARSE, 400 * count)]
+    inputs = min(INPUTS, max(1, len(some) * x.shape[1] // (4 * count)))
+    small_x, small_y = _reduced(x, inputs), _reduced(y, PARTNERS)
+    found = find(small_x[some], small_y[some], count, generator)
+    if len(some) == len(x):
+        belongs = torch.empty_like(found.belongs)
+        belongs[some] = found.belongs
+        return settle(small_x, small_y, belongs, doubt=True)
+    errors = torch.stack([(small_y - small_x @ A).square().sum((1, 2)) for A in found.maps], 1)
+    nearest = torch.softmax(-errors / (2 * found.variance), 1)
+    return settle(small_x, small_y, nearest, doubt=True)
+
+
+def _reduced(x: Tensor, most: int) -> Tensor:
+    """Rows (N, C, D) on their leading principal directions about zero, (N, C, d), those that are not nothing."""
+    flat = x.flatten(0, 1)
+    sizes, directions = torch.linalg.eigh((flat.T @ flat).double() / len(flat))
+    kept = (sizes[-most:] > 1e-6 * sizes[-1]).nonzero()[:, 0]
+    reduced: Tensor = x.double() @ directions[:, -most:][:, kept]
+    return reduced
+
+
+def _named(operators: list[Tensor], field: Shape, window: Shape) -> TransformSet:
+    """A set of operators with names, likes together."""
+    named = [(*name(T, field, window, number), T) for number, T in enumerate(operators)]
+    order = sorted(range(len(named)), key=lambda s: named[s][1])
+    matrices = np.stack([operators[s].numpy() for s in order])
+    return from_matrices(matrices, field, window, [named[s][0] for s in order])
+
+
+def _rows(X: Any, shape: Shape, what: str, room: str) -> Tensor:
+    """Inputs as float32, (N, C, pixels)."""
+    x = X.detach().cpu() if isinstance(X, Tensor) else torch.from_numpy(np.array(X, dtype=np.float32, order="C"))
+    pixels = prod(shape)
+    if pixels > MOST_PIXELS:
+        raise ValueError(f"{room} {by(shape)} has {pixels} pixels; operators are learned for {MOST_PIXELS} at most")
+    if x.ndim < 2 or len(x) == 0 or x[0].numel() == 0 or x[0].numel() % pixels:
+        raise ValueError(
+            f"{what} has shape {tuple(x.shape)}; a {room} of {by(shape)} needs (N, {pixels} x channels), or images of "
+            "that size with channels last"
+        )
+    x = x.to(torch.float32)
+    if not x.isfinite().all():
+        raise ValueError(f"{what} contains NaN or infinity; every value must be finite: drop or fill those pairs first")
+    return x.reshape(len(x), pixels, -1).transpose(1, 2).contiguous()
+
+
+def _check_pairs(x: Tensor, y: Tensor, count: int) -> None:
+    if len(x) != len(y) or x.shape[1] != y.shape[1]:
+        raise ValueError(
+            f"X has {len(x)} rows of {x.shape[1]} channels and Y has {len(y)} of {y.shape[1]}; "
+            "each input needs its partner, with as many channels"
+        )
+    if len(x) < FEWEST * count:
+        raise ValueError(
+            f"{len(x)} pairs are too few for {count} operators; give at least {FEWEST * count}, or look for fewer"
+        )
+    if not x.any() or not y.any():
+        raise ValueError("all inputs, or all partners, are zero; nothing can be learned from them")

@@ -1,0 +1,135 @@
+"""Sets whose poses are learned: where they start, and what of them may change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cached_property
+from math import isfinite
+from numbers import Integral, Real
+from typing import Any
+
+import scipy.sparse
+import torch
+from torch import Tensor
+
+from orbitpool.transforms.motions import FAMILIES, in_words, matrices, reach, read
+from orbitpool.transforms.set import TransformSet, stack
+
+NEAR = 0.05  # the most that an operator may differ from a motion, in squares, relative
+SAME = 1e-6  # motions that differ by less have this number in common
+
+
+class LearnedSet(TransformSet):
+    """A transformation set that a `TIRBM` learns from: its poses are the first, and move as filters are learned.
+
+    Made by `learned`. Everything else takes it for the set that it starts from.
+
+    Attributes
+    ----------
+    families : tuple of str
+        What may change.
+    learning_rate : float
+        Pixels that a step moves a pose by, about.
+    every : int
+        Updates of the filters to a step of the poses.
+    """
+
+    def __init__(self, start: TransformSet, families: Iterable[str], learning_rate: float, every: int) -> None:
+        super().__init__(start._operators, start.field_shape, start.window_shape, start.labels)
+        self.families, self.learning_rate, self.every = tuple(families), float(learning_rate), int(every)
+
+    @cached_property
+    def start(self) -> Tensor:
+        """The motions that the set starts from, (S, 6)."""
+        return self._read[0]
+
+    @cached_property
+    def _read(self) -> tuple[Tensor, Tensor, bool]:
+        """Motions (S, 6), which of them mirror (S,), and whether edge pixels are repeated outside the field."""
+        dense, shapes = self.to_dense().double().cpu(), (self.field_shape, self.window_shape)
+        tried = []
+        for clamp in (True, False):
+            found = [read(T, *shapes, clamp) for T in dense]
+            tried.append((max(misfit for *_, misfit in found), found, clamp))
+            if tried[-1][0] < SAME:
+                break
+        worst, found, clamp = min(tried, key=lambda each: each[0])
+        if worst > NEAR:
+            label = self.labels[max(range(len(self)), key=lambda s: found[s][2])]
+            raise ValueError(
+                f"{label!r} is off by {worst:.3g} of its squares from every turn, scaling, shift and shear, where "
+                f"{NEAR} is allowed; poses are learned from sets of rotations, scalings, translations and mirrors"
+            )
+        return torch.stack([motion for motion, *_ in found]), torch.tensor([m for _, m, _ in found]), clamp
+
+    @cached_property
+    def free(self) -> Tensor:
+        """Which numbers of a motion may change, (6,), and by how much in a step of one pixel."""
+        allowed = torch.zeros(6, dtype=torch.float64)
+        allowed[[column for name in self.families for column in FAMILIES[name]]] = 1
+        return allowed / reach(self.window_shape)
+
+    def operators(self, motions: Tensor) -> Tensor:
+        """The operators of motions (S, 6) in place of those of the start, (S, D2, D1), with gradients."""
+        _, mirrored, clamp = self._read
+        return matrices(motions, mirrored.to(motions.device), self.field_shape, self.window_shape, clamp)
+
+    def at(self, motions: Tensor) -> TransformSet:
+        """The set of motions (S, 6), whose labels say what they are."""
+        motions = motions.detach().double().cpu()
+        dense = self.operators(motions).numpy()
+        kept = [scipy.sparse.csr_array(T * (abs(T) > 1e-7)) for T in dense]
+        labels = [in_words(m, bool(mirrored)) for m, mirrored in zip(motions, self._read[1], strict=True)]
+        return stack(kept, self.field_shape, self.window_shape, labels)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What `learned` was given beside the start."""
+        return {"families": self.families, "learning_rate": self.learning_rate, "every": self.every}
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, LearnedSet) and self.settings == other.settings and super().__eq__(other) is True
+
+    __hash__ = TransformSet.__hash__
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        plain = TransformSet(self._operators, self.field_shape, self.window_shape, self.labels)
+        return LearnedSet, (plain, self.families, self.learning_rate, self.every)
+
+    def __repr__(self) -> str:
+        how = f"learns {', '.join(self.families)} by {self.learning_rate:g} pixels every {self.every} updates"
+        return f"{super().__repr__().replace('TransformSet', 'LearnedSet', 1)[:-1]}; {how})"
+
+
+def learned(
+    start: TransformSet, families: Iterable[str] | None = None, learning_rate: float = 0.02, every: int = 10
+) -> LearnedSet:
+    """A set whose poses a `TIRBM` learns along with its filters, by the gradient of the same objective.
+
+    The fitted model has what they became in `transforms_`, under labels that say how far each one turns, scales, leans
+    and shifts.
+
+    Parameters
+    ----------
+    start : TransformSet
+        Rotations, scalings, translations, mirrors, their unions and products; or learned operators that are near such.
+    families : sequence of {"turn", "scale", "stretch", "shear", "shift"}, optional
+        What may change; if not given, what the poses of the start differ in.
+    learning_rate : float
+        Pixels that a step moves a pose by, about; 0 keeps the start.
+    every : int
+        Updates of the filters to a step of the poses.
+    """
+    if not isinstance(start, TransformSet) or len(start.field_shape) != 2:
+        raise ValueError(f"start is {start!r}; give a set of transformations of images, such as rotations(28, 16, 0.4)")
+    if isinstance(learning_rate, bool) or not isinstance(learning_rate, Real) or not 0 <= learning_rate < 1:
+        raise ValueError(f"learning_rate is {learning_rate!r}; give a number of pixels from 0 up, below 1")
+    if not isfinite(learning_rate) or isinstance(every, bool) or not isinstance(every, Integral) or every < 1:
+        raise ValueError(f"every is {every!r}; it must be a whole number of updates, 1 or more")
+    chosen = None if families is None else (families,) if isinstance(families, str) else tuple(families)
+    if chosen is not None and (not chosen or any(name not in FAMILIES for name in chosen)):
+        raise ValueError(f"families is {families!r}; give some of {', '.join(map(repr, FAMILIES))}")
+    made = LearnedSet(start, chosen or FAMILIES, learning_rate, every)
+    varied = (made.start - made.start[:1]).abs().amax(0) > SAME  # reads the motions, and complains if there are none
+    differ = [name for name, columns in FAMILIES.items() if varied[list(columns)].any()]
+    return made if chosen else LearnedSet(start, differ or FAMILIES, learning_rate, every)

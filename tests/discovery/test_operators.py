@@ -1,0 +1,172 @@
+from math import pi, radians
+
+import numpy as np
+import pytest
+import torch
+from numpy.testing import assert_allclose
+
+import orbitpool
+from orbitpool import TIRBM
+from orbitpool import transforms as T
+from orbitpool.discovery import learn_transforms
+from orbitpool.discovery.naming import name
+
+
+@pytest.fixture(scope="module")
+def patches(photographs):
+    """3,000 real patches, (N, 14, 14), brightness taken out."""
+    rng = np.random.default_rng(0)
+    which, y, x = rng.integers(2, size=3000), rng.integers(400, size=3000), rng.integers(600, size=3000)
+    cut = np.stack([photographs[i, a : a + 14, b : b + 14] for i, a, b in zip(which, y, x, strict=True)])
+    return cut - cut.mean((1, 2), keepdims=True)
+
+
+def pairs(images, true, seed=0):
+    """Images, what one of the operators makes of each, and which one."""
+    rng = np.random.default_rng(seed)
+    X = images.reshape(len(images), -1)
+    which = rng.integers(len(true), size=len(X))
+    moved = true.apply(X)[np.arange(len(X)), which]
+    return X, moved, which
+
+
+def cosines(learned, true):
+    """Between every learned and every true operator."""
+    A, B = (S.to_dense().flatten(1) for S in (learned, true))
+    return (A @ B.T / A.norm(dim=1)[:, None] / B.norm(dim=1)).numpy()
+
+
+@pytest.mark.parametrize(
+    ("true", "names"),
+    [
+        (T.rotations(14, 4, pi / 2), ["identity", "turn by -90", "turn by 90", "turn by 180"]),
+        (T.translations(14, 12, 2), ["shift by 1 up and 1 left", "shift by 1 down and 1 left"]),
+        (T.scalings(14, 10, 2), ["identity", "scale by 0.71", "scale by 0.83"]),
+        (T.mirrors(14), ["identity", "mirror"]),
+    ],
+    ids=["turns", "shifts", "scales", "mirror"],
+)
+def test_operators_of_real_patches_are_found_and_named(patches, true, names):
+    X, Y, _ = pairs(patches, true)
+    learned = learn_transforms(X, Y, len(true), true.field_shape, true.window_shape, random_state=0)
+    assert len(learned) == len(true)
+    near = cosines(learned, true)
+    assert sorted(near.argmax(1)) == list(range(len(true)))
+    assert near.max(1).min() > 0.95
+    for expected in names:
+        assert any(label.startswith(expected) for label in learned.labels), (expected, learned.labels)
+
+
+def test_unequal_turns_of_real_digits_are_found_to_three_degrees(turned_digits):
+    angles = (-70, -33, 10, 55)
+    true = T.union(*(T.rotations(16, 2, radians(a), border="zero")[1] for a in angles))
+    X, Y, _ = pairs(np.concatenate([turned_digits.X_train] * 2).astype(float), true)
+    learned = learn_transforms(X, Y, 4, 16, random_state=0)
+    found = sorted(float(label.split()[2]) for label in learned.labels if label.startswith("turn"))
+    assert_allclose(found, angles, atol=3)
+    assert cosines(learned, true).max(1).min() > 0.95
+
+
+def test_noise_and_pairs_without_a_law_are_borne(patches):
+    true = T.rotations(14, 4, pi / 2)
+    X, Y, _ = pairs(patches, true)
+    rng = np.random.default_rng(1)
+    Y = Y + 0.3 * Y.std() * rng.normal(size=Y.shape)
+    lawless = rng.random(len(Y)) < 0.2
+    Y[lawless] = Y[rng.permutation(len(Y))][lawless]
+    learned = learn_transforms(X, Y, 4, 14, random_state=0)
+    near = cosines(learned, true)
+    assert sorted(near.argmax(1)) == [0, 1, 2, 3]
+    assert near.max(1).min() > 0.95
+
+
+def test_too_many_are_dropped_with_a_warning(patches):
+    true = T.rotations(14, 2, pi / 2)
+    X, Y, _ = pairs(patches, true)
+    with pytest.warns(UserWarning, match="count is 5, but 2 different operators explain the pairs"):
+        learned = learn_transforms(X, Y, 5, 14, random_state=0)
+    assert learned.labels == ("identity", "turn by 90 degrees")
+
+
+def test_channels_are_moved_alike_and_may_be_images(photographs):
+    from sklearn.datasets import load_sample_images
+
+    colour = np.stack(load_sample_images().images) / 255.0
+    rng = np.random.default_rng(0)
+    cut = np.stack(
+        [colour[i % 2, y : y + 10, x : x + 10] for i, (y, x) in enumerate(rng.integers(400, size=(1500, 2)))]
+    )
+    cut -= cut.mean((1, 2), keepdims=True)
+    moved = np.where(rng.random(1500)[:, None, None, None] < 0.5, cut, np.rot90(cut, axes=(1, 2)))
+    learned = learn_transforms(cut, moved, 2, 10, random_state=0)
+    assert learned.labels == ("identity", "turn by 90 degrees")
+    same = learn_transforms(torch.from_numpy(cut), torch.from_numpy(moved), 2, 10, random_state=0)
+    assert_allclose(same.to_dense(), learned.to_dense(), atol=1e-6)
+
+
+def test_frames_that_come_later_are_found():
+    """Features of sound are the channels; an operator on frames moves all of them alike."""
+    rng = np.random.default_rng(0)
+    steps = rng.normal(size=(600, 13, 5)).cumsum(1)
+    steps -= steps.mean(1, keepdims=True)
+    start = rng.integers(3, size=600)
+    Y = np.stack([s[a : a + 9] for s, a in zip(steps, start * 2, strict=True)])
+    learned = learn_transforms(steps.reshape(600, -1), Y.reshape(600, -1), 3, (13,), (9,), random_state=0)
+    assert set(learned.labels) == {"identity", "shift by 2 later", "shift by 2 earlier"}
+    assert cosines(learned, T.time_shifts(13, 9, 2)).max(1).min() > 0.99
+
+
+def test_pixels_that_never_vary_follow_the_flow_or_are_zero():
+    """Digits leave the corners black: there the operator is interpolation at the continued flow."""
+    rng = np.random.default_rng(0)
+    images = np.zeros((1200, 14, 14))
+    images[:, 4:10, 4:10] = rng.random((1200, 6, 6))
+    X = images.reshape(1200, -1)
+    true = T.rotations(14, 2, 0.5, border="zero")[1]
+    learned = learn_transforms(X, true.apply(X)[:, 0], 1, 14, random_state=0)
+    assert cosines(learned, true).item() > 0.97
+    shifted = np.zeros_like(images)
+    shifted[:, :, 3:] = images[:, :, :-3]
+    shift = learn_transforms(images, shifted, 1, 14, random_state=0)
+    assert shift.labels == ("shift by 3 right",)
+    assert not shift.to_dense()[0].view(14, 14, -1)[:, :2].any()
+
+
+def test_learned_operators_work_in_a_model_and_its_file(turned_digits, tmp_path):
+    X, Y, _ = pairs(turned_digits.X_train.astype(float), T.rotations(16, 4, pi / 2))
+    learned = learn_transforms(X, Y, 4, 16, random_state=0)
+    model = TIRBM(20, learned, n_iter=2, batch_size=50, random_state=0).fit(X)
+    model.save(tmp_path / "model.safetensors")
+    again = orbitpool.load(tmp_path / "model.safetensors")
+    assert again.transforms == learned
+    assert_allclose(again.transform(X[:9]), model.transform(X[:9]))
+
+
+def test_the_same_seed_gives_the_same_set(patches):
+    X, Y, _ = pairs(patches[:400], T.mirrors(14))
+    assert learn_transforms(X, Y, 2, 14, random_state=3) == learn_transforms(X, Y, 2, 14, random_state=3)
+
+
+def test_what_is_no_motion_is_called_operator():
+    rows = torch.from_numpy(np.random.default_rng(0).permutation(np.eye(36)))
+    assert name(rows, (6, 6), (6, 6), 3)[0] == "operator 3"
+    assert name(-torch.eye(36, dtype=torch.float64), (6, 6), (6, 6), 1)[0] == "operator 1"
+    assert name(torch.eye(9, dtype=torch.float64).flip(0), (9,), (9,), 2)[0] == "operator 2"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"Y": np.ones((60, 35))}, r"Y has shape \(60, 35\); a window of 6×6 needs \(N, 36 x channels\)"),
+        ({"Y": np.ones((50, 36))}, "X has 60 rows of 1 channels and Y has 50 of 1"),
+        ({"count": 4}, "60 pairs are too few for 4 operators; give at least 80"),
+        ({"count": 0}, "count is 0; it must be a whole number, 1 or more"),
+        ({"X": np.full((60, 36), np.nan)}, "X contains NaN or infinity"),
+        ({"X": np.zeros((60, 36))}, "all inputs, or all partners, are zero"),
+        ({"field": 100}, "field 100×100 has 10000 pixels; operators are learned for 4096 at most"),
+    ],
+)
+def test_what_cannot_be_learned_from_is_refused(arguments, message):
+    given = {"X": np.ones((60, 36)), "Y": np.ones((60, 36)), "count": 1, "field": 6} | arguments
+    with pytest.raises(ValueError, match=message):
+        learn_transforms(**given)

@@ -1,0 +1,132 @@
+from math import pi
+
+import numpy as np
+import pytest
+import torch
+from numpy.testing import assert_allclose, assert_array_equal
+from torch.testing import assert_close
+
+import orbitpool
+from orbitpool import TIRBM, TIAutoencoder, orbit
+from orbitpool import transforms as T
+from orbitpool.learners import poses
+
+F64 = torch.float64
+TURNS = T.learned(T.rotations(6, 3, 0.4, field=7), every=2)
+
+
+def started(**options):
+    """A model in its first state with filters that matter, in float64, and a batch."""
+    v = torch.rand(9, 49, dtype=F64, generator=torch.Generator().manual_seed(1))
+    model = TIRBM(5, TURNS, batch_size=9, random_state=0, **options)
+    model._check()
+    state = model._start(model._source(v, reset=True), 0)
+    for letter in "Wbc":
+        rng = torch.Generator().manual_seed(ord(letter))
+        state.tensors[letter] += 0.5 * torch.randn(state.tensors[letter].shape, generator=rng, dtype=F64)
+    return model, state, v
+
+
+@pytest.mark.parametrize("visible", ["binary", "gaussian"])
+def test_the_objective_is_that_of_the_filters(visible):
+    """F(v) - F(v-) by the definition, with the operators that the motions stand for."""
+    model, state, v = started(visible=visible, sigma=0.8, sparsity_cost=2.0)
+    t, negative = state.tensors, torch.rand(9, 49, dtype=F64, generator=torch.Generator().manual_seed(2))
+    units = model._visible(t)
+
+    def free_energy(x):
+        a = orbit.logits(units.scaled(x), orbit.templates(t["W"], TURNS), t["b"])
+        return orbit.free_energy(x, orbit.total(a), t["c"], units).mean(), orbit.pooled(a)
+
+    (high, z), (low, _) = free_energy(v), free_energy(negative)
+    expected = high - low + 2.0 * (model.sparsity_target - z.mean(0)).square().sum()
+    assert_close(poses.objective(model, TURNS.operators(t["poses"]), t, v, negative), expected)
+
+
+def test_the_gradient_is_that_of_finite_differences():
+    model, state, v = started()
+    gradient = poses._gradient(model, TURNS, state.copy(), v)
+    negative = poses._negative(model, TURNS.operators(state.tensors["poses"]), state.copy(), v)
+
+    def value(motions):
+        return float(poses.objective(model, TURNS.operators(motions), state.tensors, v, negative))
+
+    for s, column in ((0, 0), (2, 0), (0, 4), (2, 5)):
+        step = torch.zeros(3, 6, dtype=F64)
+        step[s, column] = 1e-5
+        slope = (value(state.tensors["poses"] + step) - value(state.tensors["poses"] - step)) / 2e-5
+        assert gradient[s, column].item() == pytest.approx(slope, rel=1e-3, abs=1e-6)
+
+
+def test_a_step_moves_what_may_change_by_its_pixels():
+    model, state, v = started()
+    poses.step_(model, TURNS, state, v)
+    moved = state.tensors["poses"] - TURNS.start
+    assert not moved[:, 1:].any()
+    assert_close(moved[:, 0].abs(), torch.full((3,), 0.02 * float(TURNS.free[0]), dtype=F64), rtol=1e-3, atol=0)
+    assert_close(state.tensors["poses.used"], TURNS.start)
+
+
+@pytest.fixture(scope="module")
+def digits_(turned_digits):
+    return turned_digits.X_train[:400]
+
+
+def model(**options):
+    start = T.learned(T.rotations(16, 5, pi / 8), every=2, learning_rate=0.05)
+    return TIRBM(20, start, **{"batch_size": 40, "n_iter": 4, "random_state": 0, **options})
+
+
+def test_poses_are_learned_named_saved_and_go_on(digits_, tmp_path):
+    fitted = model().fit(digits_)
+    assert len(fitted.transforms_) == 5
+    assert fitted.transforms_ != fitted.transforms
+    assert all(label.startswith("turn by") or label == "identity" for label in fitted.transforms_.labels)
+    fitted.save(tmp_path / "model.safetensors")
+    again = orbitpool.load(tmp_path / "model.safetensors")
+    assert again.transforms == fitted.transforms
+    assert again.transforms_ == fitted.transforms_
+    assert_array_equal(again.transform(digits_[:9]), fitted.transform(digits_[:9]))
+    assert_array_equal(again.partial_fit(digits_).components_, fitted.partial_fit(digits_).components_)
+    assert again.transforms_ == fitted.transforms_
+
+
+def test_a_killed_run_goes_on_to_the_same_bits(digits_, tmp_path):
+    whole = model().fit(digits_)
+    kept = tmp_path / "run"
+    learner = model(checkpoint=kept, checkpoint_every=7)
+    updates, update = [], learner._update
+
+    def dying(state, v):
+        updates.append(None)
+        if len(updates) == 25:  # in the middle of an epoch
+            raise MemoryError
+        return update(state, v)
+
+    learner._update = dying
+    with pytest.raises(MemoryError):
+        learner.fit(digits_)
+    resumed = model(checkpoint=kept).fit(digits_)
+    assert_array_equal(resumed.components_, whole.components_)
+    assert resumed.transforms_ == whole.transforms_
+
+
+def test_a_rate_of_zero_keeps_the_start(digits_):
+    start = T.rotations(16, 3, 0.3)
+    still = TIRBM(10, T.learned(start, learning_rate=0), n_iter=2, batch_size=40, random_state=0).fit(digits_)
+    assert_allclose(still.transforms_.to_dense(), start.to_dense(), atol=1e-6)
+
+
+def test_other_learners_say_that_they_learn_none(digits_):
+    with pytest.raises(ValueError, match="TIAutoencoder learns no poses; give the set that they start from"):
+        TIAutoencoder(5, T.learned(T.rotations(16, 3, 0.3))).fit(digits_)
+
+
+def test_colour_persistent_chains_and_real_values(digits_):
+    colour = np.stack([digits_, digits_, 1 - digits_], -1)[:80]
+    learner = TIRBM(
+        6, T.learned(T.translations(16, 14), every=1), visible="gaussian", persistent=True, n_iter=1, batch_size=40
+    )
+    fitted = learner.fit(colour)
+    assert fitted.transforms_.window_shape == (14, 14)
+    assert np.isfinite(fitted.components_).all()
