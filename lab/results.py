@@ -17,7 +17,7 @@ WORDS = (
 def page() -> str:
     """The page as it should be now."""
     whole = report(HOME / "results")
-    tables = [section for section in whole.sections if section.title.startswith("Table")]
+    tables = [section for section in whole.sections if section.title.startswith(("Table", "Beyond"))]
     return markdown(replace(whole, words=f"{whole.words} {WORDS}", sections=tables))
 
 

@@ -69,7 +69,8 @@ def test_every_result_stands_beside_the_papers(tmp_path):
     results.write({**figure, "orientation entropy in bits": {"RBM": 2.5}}, tmp_path / "figure4-quick.json")
     made = report(tmp_path)
     *tables, drawn = made.sections
-    assert [section.title.split(":")[0] for section in tables] == [f"Table {i}" for i in range(1, 6)]
+    names = [*(f"Table {i}" for i in range(1, 6)), "Beyond the paper"]
+    assert [section.title.split(":")[0] for section in tables] == names
     assert {row[2] for row in tables[0].table.rows} == {"not run"}
     table = tables[2]
     assert [row[0] for row in table.table.rows][:2] == ["RBM: sparse RBM", "TIRBM scaling: sparse TIRBM (scaling only)"]
