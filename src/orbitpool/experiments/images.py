@@ -29,9 +29,9 @@ def accuracies(trial: Trial) -> tuple[list[float], dict[str, Any]]:
     stages.tell_of(data.provenance, data.source)
     features = make_features(recipe, seed, str(device), trial.checkpoint)
     found = {}
-    if recipe.transforms and recipe.transforms[0] == pairs.NAME:
+    if recipe.pairs is not None:
         with stages("operators"):
-            found = pairs.give(features, recipe.transforms, data.X_train, seed)
+            found = pairs.give(features, recipe.pairs, data.X_train, seed)
     with stages("learn"):
         fit(features, inputs(recipe, data.X_train))
     encoded = {}
@@ -54,7 +54,8 @@ def _poses(features: Any) -> dict[str, Any]:
 def settings(recipe: Recipe, quick: bool) -> dict[str, Any]:
     """All that a result depends on but the seed and the data's origin."""
     kind, options = classifier_of(recipe)
-    made = {"reading": READING} if recipe.dataset in datasets.VARIATIONS else {}
+    made: dict[str, Any] = {"reading": READING} if recipe.dataset in datasets.VARIATIONS else {}
+    made |= {} if recipe.pairs is None else {"pairs": recipe.pairs}
     return {
         "dataset": recipe.dataset,
         **made,

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from orbitpool import transforms
-from orbitpool.experiments import pairs
 from orbitpool.experiments.baselines import BASELINES
 from orbitpool.experiments.recipe import Recipe, Spec
 from orbitpool.learners import TIOMP, TIRBM, Learner
@@ -20,15 +19,13 @@ IRRELEVANT = {"device", "random_state", "verbose", "checkpoint", "checkpoint_eve
 LATER = {"poses": "pool", "output": "flat"}  # parameters that results from before do without, which had these values
 
 
-def build_transforms(spec: Spec) -> Any:
-    """The transformation set that a recipe names, or the spec itself if it needs pairs of inputs; see `pairs.learn`."""
+def build_transforms(spec: Spec) -> TransformSet:
+    """The transformation set that a recipe names."""
     name, arguments = spec
-    if name == pairs.NAME:
-        return spec
     if name == "learned":
         return transforms.learned(build_transforms(arguments["start"]), **arguments["how"])
     if name in ("union", "compose"):
-        return getattr(transforms, name)(*(build_transforms(each) for each in arguments["sets"]))
+        return getattr(transforms, name)(*(build_transforms(each) for each in arguments["sets"]))  # type: ignore[no-any-return]
     made: TransformSet = getattr(transforms, name)(**arguments)
     return made
 

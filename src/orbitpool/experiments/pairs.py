@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from math import degrees, radians
 from typing import Any
 
@@ -10,20 +11,17 @@ from numpy.typing import NDArray
 
 from orbitpool.datasets import move_digits
 from orbitpool.discovery import learn_transforms
-from orbitpool.experiments.recipe import Spec
 from orbitpool.transforms import TransformSet, rotations
 from orbitpool.transforms.motions import read
 
-NAME = "learned_from_pairs"  # what a Spec is called whose operators need images to be learned from
 
-
-def give(learner: Any, spec: Spec, images: NDArray[Any], seed: int) -> dict[str, Any]:
-    """Give a learner operators that are learned from pairs as a recipe names them; how near the true ones they are."""
-    angles = np.radians(spec[1]["degrees"])
-    X, Y = turned_pairs(images, angles, spec[1]["pairs"], seed)
+def give(learner: Any, pairs: Mapping[str, Any], images: NDArray[Any], seed: int) -> dict[str, Any]:
+    """Give a learner operators that are learned from pairs as a recipe has them; how near the true ones they are."""
+    angles = np.radians(pairs["degrees"])
+    X, Y = turned_pairs(images, angles, pairs["count"], seed)
     learned = learn_transforms(X, Y, len(angles), images.shape[1:3], random_state=seed)
     learner.set_params(transforms=learned)
-    return {"operators": judged(learned, spec[1]["degrees"])}
+    return {"operators": judged(learned, pairs["degrees"])}
 
 
 def turned_pairs(
@@ -35,7 +33,7 @@ def turned_pairs(
     return X, move_digits("rot", X, rng.choice(angles, count))
 
 
-def judged(learned: TransformSet, true: list[float]) -> list[dict[str, Any]]:
+def judged(learned: TransformSet, true: Sequence[float]) -> list[dict[str, Any]]:
     """Of each operator its label, the true angle whose matrix is nearest, the cosine, and the error of its angle."""
     size = learned.field_shape
     known = {angle: rotations(size, 2, radians(angle), border="zero")[1].to_dense()[0] for angle in true}

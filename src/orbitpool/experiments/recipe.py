@@ -22,6 +22,7 @@ class Recipe:
     learner: str | None = None
     parameters: Mapping[str, Any] = field(default_factory=dict)
     transforms: Spec | None = None
+    pairs: Mapping[str, Any] | None = None  # of training images, from which operators are learned in place of those
     conv: Mapping[str, Any] | None = None  # arguments of ConvFeatures; None for whole images
     above: Mapping[str, Any] | None = None  # a second layer: its learner, …, conv, as different; `stack`: arguments
     speech: Mapping[str, Any] | None = None  # arguments of SpeechFeatures; None for images
