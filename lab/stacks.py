@@ -51,10 +51,7 @@ def tried(row: str, different: dict[str, Any], data_dir: Path | None, device: st
     name = torch.cuda.get_device_name(place) if place.type == "cuda" else "cpu"
     X, y, X_judge, y_judge = load(recipe.dataset, data_dir, 20_000)
     features = images.make_features(recipe, 0, device)
-    try:
-        fit(features, images.inputs(recipe, X))
-    except Diverged:
-        return 0, "diverged", "", f"{perf_counter() - start:.1f}", name
+    fit(features, images.inputs(recipe, X))
     Z = torch.cat([images.encode(features, images.inputs(recipe, part), place) for part in (X, X_judge)])
     kind, options = images.classifier_of(recipe)
     split = [(np.arange(len(y)), np.arange(len(y), len(Z)))]
@@ -83,7 +80,11 @@ def main() -> None:
             known = (row, words) in done or (given.rows and row not in given.rows.split(","))
             if known or perf_counter() - start > given.seconds:
                 continue
-            line = (row, words, *tried(row, different, given.data_dir, given.device))
+            try:
+                line = (row, words, *tried(row, different, given.data_dir, given.device))
+            except (Diverged, RuntimeError) as error:  # a GPU may have too little memory for what comes next, too
+                line = (row, words, 0, f"failed: {error!r:.100}", "", "", given.device)
+            torch.cuda.empty_cache()
             out.writerow(line)
             file.flush()
             print(*line, sep="  ", flush=True)

@@ -7,9 +7,10 @@ import pytest
 import torch
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
 
 import orbitpool
-from orbitpool import TIOMP, TIRBM, ConvFeatures, Stack, TIAutoencoder
+from orbitpool import TIOMP, TIRBM, ConvFeatures, LinearSVM, Stack, TIAutoencoder
 from orbitpool import transforms as T
 
 TURNS = T.rotations(5, 8, tau / 8)
@@ -22,16 +23,13 @@ FIRST = [
 
 
 def first_layer(learner=FIRST[0], grid=6, **options):
-    return ConvFeatures(
-        learner, n_patches=3000, grid=grid, poses="keep", output="map", whiten=None, random_state=0, **options
-    )
+    options = {"whiten": None, **options}
+    return ConvFeatures(learner, n_patches=3000, grid=grid, poses="keep", output="map", random_state=0, **options)
 
 
-def second_layer(**options):
+def second_layer(whiten=None):
     learner = TIOMP(10, T.turned_maps(6, 8), alpha=5.0, two_sided=False, n_iter=2)
-    return ConvFeatures(
-        learner, n_patches=300, grid=1, contrast=1e-3, whiten=None, precision="full", random_state=0, **options
-    )
+    return ConvFeatures(learner, n_patches=300, grid=1, contrast=1e-3, whiten=whiten, precision="full", random_state=0)
 
 
 def stack(**options):
@@ -136,6 +134,22 @@ def test_a_loaded_stack_is_the_saved_one(fitted, images, tmp_path):
     assert isinstance(twin, Stack)
     assert_array_equal(twin.transform(images), fitted.transform(images))
     assert clone(twin).fit(images).transform(images).shape == (60, 10)
+
+
+def test_two_layers_know_turned_digits_better_than_one(turned_digits):
+    """With labels for the last, linear, classifier alone; both give 100 invariant features."""
+    one = TIOMP(100, T.rotations(16, 16, tau / 16), two_sided=False, random_state=0)
+    first = first_layer(TIOMP(4, TURNS, two_sided=False), grid=4, contrast=0.1, whiten=0.1)
+    second = second_layer(whiten=1.0).set_params(
+        learner=TIOMP(100, T.turned_maps(4, 8, 16), alpha=0.5, two_sided=False), n_patches=1300
+    )
+    errors = {}
+    for name, features in (("one layer", one), ("two layers", Stack(first, second, random_state=0))):
+        model = make_pipeline(features, LinearSVM(C=0.1, standardize=True))
+        model.fit(turned_digits.X_train.reshape(-1, 16, 16), turned_digits.y_train)
+        errors[name] = 100 - 100 * model.score(turned_digits.X_test.reshape(-1, 16, 16), turned_digits.y_test)
+    print(", ".join(f"{name}: {error:.1f} % error" for name, error in errors.items()))
+    assert errors["two layers"] < 0.75 * errors["one layer"]
 
 
 @pytest.mark.parametrize(

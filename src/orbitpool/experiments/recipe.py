@@ -24,7 +24,7 @@ class Recipe:
     transforms: Spec | None = None
     pairs: Mapping[str, Any] | None = None  # of training images, from which operators are learned in place of those
     conv: Mapping[str, Any] | None = None  # arguments of ConvFeatures; None for whole images
-    above: Mapping[str, Any] | None = None  # a second layer: its learner, …, conv, as different; `stack`: arguments
+    above: Mapping[str, Any] | None = None  # a second layer: its learner, …, conv, and arguments of Stack as `stack`
     speech: Mapping[str, Any] | None = None  # arguments of SpeechFeatures; None for images
     choices: tuple[Mapping[str, Any], ...] | None = None  # further parameters, to be chosen on the training data
     classifier: Mapping[str, Any] = field(default_factory=dict)
