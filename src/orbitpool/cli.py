@@ -7,7 +7,7 @@ import signal
 import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from time import sleep
 from typing import TYPE_CHECKING, Annotated, Any
@@ -281,9 +281,12 @@ def _joined() -> Iterator[None]:
     from orbitpool import together
 
     with together.joined():
-        if not together.first():
-            warnings.simplefilter("ignore")
-        yield
+        if together.first():
+            yield
+            return
+        warnings.simplefilter("ignore")
+        with Path(os.devnull).open("w") as nowhere, redirect_stdout(nowhere):
+            yield
 
 
 def _fail(why: str, code: int = 1) -> None:

@@ -16,6 +16,8 @@ from orbitpool.shards.shard import Empty, Numbered
 class ArrayShard:
     """A .npy file, mapped."""
 
+    scattered = True
+
     def __init__(self, path: Path) -> None:
         self.path, self.array = path, read_npy(path)
         if self.array.ndim < 2 or 0 in self.array.shape or self.array.dtype.kind not in "fiub":
@@ -25,6 +27,7 @@ class ArrayShard:
             )
         self.names: Sequence[str] = Numbered(path.name, len(self.array))
         self.labels: Sequence[str] = Empty(len(self.array))
+        self.row_shape: tuple[int, ...] | None = self.array.shape[1:]
         first = self.array[: max(1, 2**22 // self.array[0].nbytes)]
         self.scale = 255 if first.max() <= 1 else 1  # pixels from 0 to 1, as far as the beginning shows
 
@@ -41,9 +44,9 @@ class ArrayShard:
         pixels: NDArray[np.uint8] = np.rint(image * self.scale).astype(np.uint8)
         return pixels[..., 0] if pixels.shape[2:] == (1,) else pixels
 
-    def values(self, start: int, stop: int) -> NDArray[Any]:
+    def values(self, items: Sequence[int]) -> NDArray[Any]:
         """Rows as they are."""
-        return np.array(self.array[start:stop])
+        return np.array(self.array[items.start : items.stop] if isinstance(items, range) else self.array[items])
 
     def cuts(self, most: int) -> list[int]:
         """Even pieces."""

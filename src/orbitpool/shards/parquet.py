@@ -24,6 +24,9 @@ CELLS = 16  # images that are unpacked at a time
 class ParquetShard:
     """A .parquet of encoded images in a column `image` (bytes, or a struct that holds bytes), or of numbers."""
 
+    row_shape: tuple[int, ...] | None = None
+    scattered = False
+
     def __init__(self, path: Path) -> None:
         self.path, size = path, path.stat().st_size
         with understood(path, "a .parquet of images or numbers"):
@@ -81,13 +84,13 @@ class ParquetShard:
             raise ValueError(f"it is {data!r:.40}; give the bytes of an image file")
         return decode_image(io.BytesIO(data), grey)
 
-    def values(self, start: int, stop: int) -> NDArray[Any]:
-        """Rows of numbers, or images of one size, from 0 to 1, (n, H, W, 3)."""
+    def values(self, items: Sequence[int]) -> NDArray[Any]:
+        """Rows of numbers out of one row group, or images of one size, from 0 to 1, (n, H, W, 3)."""
         if self.column is not None:
-            return stacked(self, start, stop)
-        number = bisect_right(self.ends, start)
+            return stacked(self, items)
+        number = bisect_right(self.ends, items[0])
         first = self.ends[number - 1] if number else 0
-        return self._rows(number)[start - first : stop - first]
+        return self._rows(number)[items[0] - first : items[-1] + 1 - first]
 
     def cuts(self, most: int) -> list[int]:
         """Its own row groups, which are read whole, cut further where they are larger."""

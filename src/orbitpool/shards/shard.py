@@ -18,6 +18,8 @@ class Shard(Protocol):
     path: Path
     names: Sequence[str]
     labels: Sequence[str]
+    row_shape: tuple[int, ...] | None  # of an item as a row, where that is known without reading
+    scattered: bool  # whether items here and there are read without what lies between
 
     def __len__(self) -> int:
         """How many items."""
@@ -25,8 +27,8 @@ class Shard(Protocol):
     def value(self, i: int, grey: bool) -> NDArray[Any]:
         """An item: an image in bytes, or an array of the file's own numbers; ValueError if it is damaged."""
 
-    def values(self, start: int, stop: int) -> NDArray[Any]:
-        """Items as rows, (n, ...): the file's own numbers, images as 0-1."""
+    def values(self, items: Sequence[int]) -> NDArray[Any]:
+        """Items, in rising order, as rows, (n, ...): the file's own numbers, images as 0-1."""
 
     def cuts(self, most: int) -> list[int]:
         """Where to cut into pieces of about so many items that are read at once, first and last included."""
@@ -70,13 +72,13 @@ def understood(path: Path, what: str) -> Iterator[None]:
         raise ValueError(f"{path} cannot be read as {what} ({why}); restore it from a copy or take it away") from error
 
 
-def stacked(shard: Shard, start: int, stop: int) -> NDArray[np.float32]:
+def stacked(shard: Shard, items: Sequence[int]) -> NDArray[np.float32]:
     """The images of a shard as rows, from 0 to 1, (n, H, W, 3)."""
     try:
-        images = [shard.value(i, grey=False) for i in range(start, stop)]
+        images = [shard.value(i, grey=False) for i in items]
         rows: NDArray[np.float32] = np.divide(np.stack(images), 255, dtype=np.float32)
         return rows
     except (OSError, ValueError) as error:
         raise ValueError(
-            f"{shard.path}: images {start} to {stop} cannot be read as images of one size ({error})"
+            f"{shard.path}: images {items[0]} to {items[-1]} cannot be read as images of one size ({error})"
         ) from error

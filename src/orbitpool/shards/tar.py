@@ -18,6 +18,9 @@ from orbitpool.shards.shard import stacked, understood
 class TarShard:
     """A .tar of images; a label is in a member of the same name that ends in .cls, or is the name of a folder."""
 
+    row_shape: tuple[int, ...] | None = None
+    scattered = True
+
     def __init__(self, path: Path) -> None:
         self.path = path
         found, classes = [], {}
@@ -50,9 +53,9 @@ class TarShard:
             file.seek(offset)
             return decode_image(io.BytesIO(file.read(size)), grey)
 
-    def values(self, start: int, stop: int) -> NDArray[Any]:
+    def values(self, items: Sequence[int]) -> NDArray[Any]:
         """Images of one size, from 0 to 1, (n, H, W, 3)."""
-        return stacked(self, start, stop)
+        return stacked(self, items)
 
     def cuts(self, most: int) -> list[int]:
         """Even pieces."""
