@@ -7,6 +7,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from time import perf_counter, sleep
+
+LONGEST = 240  # seconds that no run takes
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,12 @@ def workers(process: int) -> list[int]:
     return []
 
 
+def _lives(process: int) -> bool:
+    with suppress(OSError):
+        return "State:\tZ" not in Path(f"/proc/{process}/status").read_text()
+    return False
+
+
 def _kill_one(process: int) -> bool:
     found = workers(process)
     return bool(found) and send(signal.SIGKILL)(random.choice(found))
@@ -52,6 +61,16 @@ def _kill_all(process: int) -> bool:
     return ended
 
 
+def _kill_launcher(process: int) -> bool:
+    """Torchrun alone: its workers go on by themselves, to their end."""
+    found = workers(process)
+    ended = bool(found) and send(signal.SIGKILL)(process)
+    until = perf_counter() + LONGEST
+    while ended and any(map(_lives, found)) and perf_counter() < until:
+        sleep(0.05)
+    return ended
+
+
 ALONE = (
     Blow("SIGKILL", send(signal.SIGKILL)),
     Blow("SIGTERM", send(signal.SIGTERM), orderly=True),
@@ -60,6 +79,7 @@ ALONE = (
 UNDER_TORCHRUN = (
     Blow("SIGKILL of a worker", _kill_one, mended=True),
     Blow("SIGKILL of all", _kill_all),
+    Blow("SIGKILL of torchrun", _kill_launcher),
     Blow("SIGTERM of torchrun", send(signal.SIGTERM), orderly=True),
     Blow("SIGINT of torchrun", send(signal.SIGINT), orderly=True),
 )

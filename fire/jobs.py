@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
+from fire.blows import LONGEST
 from orbitpool import datasets, modelfile
 
 EPOCHS, IMAGES, BATCH = 60, 300, 10
 RESTARTS = 2  # of workers by torchrun
-LIMIT = 240  # seconds that no run takes
 
 
 @dataclass
@@ -50,7 +50,7 @@ class Job:
     def run(self, home: Path, folder: Path) -> tuple[int, str]:
         """The command, to its end: the exit status, and what it complained of."""
         process = self.start(home, folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-        _, complaint = process.communicate(timeout=LIMIT)
+        _, complaint = process.communicate(timeout=LONGEST)
         return process.returncode, complaint
 
     def learn(self, home: Path) -> None:

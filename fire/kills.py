@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter, sleep
 
-from fire.blows import ALONE, UNDER_TORCHRUN, Blow
-from fire.jobs import BATCH, EPOCHS, IMAGES, LIMIT, Job, prepared, unfinished
+from fire.blows import ALONE, LONGEST, UNDER_TORCHRUN, Blow
+from fire.jobs import BATCH, EPOCHS, IMAGES, Job, prepared, unfinished
 from fire.small import INTERVAL
 from fire.summary import Part
 from orbitpool import modelfile
@@ -92,7 +92,7 @@ def _killed(job: Job, home: Path, folder: Path, blow: Blow, moment: float, late:
                 until = perf_counter() + moment
             sleep(0.002)
         struck = process.poll() is None and blow.strike(process.pid)
-        code = process.wait(LIMIT)
+        code = process.wait(LONGEST)
         said.seek(0)
         return code, said.read(), struck
 
@@ -100,8 +100,9 @@ def _killed(job: Job, home: Path, folder: Path, blow: Blow, moment: float, late:
 def _problems(job: Job, folder: Path, blow: Blow, code: int, said: str, record: Record) -> list[str]:
     """What must not be after a kill: half a file, a traceback, leftovers of an orderly end, lost updates."""
     problems = []
-    if "Traceback" in said and "import" not in said:
-        problems.append(f"a traceback:\n{said[-1500:]}")
+    for block in said.split("Traceback")[1:]:  # torchrun has its own, and what is being imported cannot help it
+        if "/orbitpool/" in block and "import" not in block:
+            problems.append(f"a traceback:\n{block[:1500]}")
     if blow.orderly and code > 0 and (left := unfinished(folder)):
         problems.append(f"an orderly end left {', '.join(left)}")
     if blow.mended and code:

@@ -260,13 +260,15 @@ def main() -> None:
             app()
     except SystemExit as end:
         if end.code == INTERRUPTED:
-            _fail(f"interrupted; {KEPT.get(''.join(sys.argv[1:2]), 'nothing was written')}", INTERRUPTED)
+            _fail(f"interrupted; {_kept()}", INTERRUPTED)
         raise
     except FileNotFoundError as error:
         _fail(f"{error.filename} is not there; check its name" if error.filename else str(error))
     except (ValueError, OSError, FloatingPointError, ImportError) as error:
         _fail(str(error))
     except (MemoryError, RuntimeError) as error:
+        if _is_alone(error):
+            _fail(f"another process has ended, and so does this one; {_kept()}, as with torchrun --max-restarts 3")
         if not isinstance(error, MemoryError) and "memory" not in str(error):
             raise
         _fail(f"out of memory ({str(error).splitlines()[0]}); use --device cpu, --quick, or fewer filters")
@@ -289,7 +291,22 @@ def _joined() -> Iterator[None]:
             yield
 
 
+def _kept() -> str:
+    """What there is after a command that was stopped."""
+    return KEPT.get("".join(sys.argv[1:2]), "nothing was written")
+
+
+def _is_alone(error: BaseException) -> bool:
+    """Whether an error says that a process with which this one works together has ended."""
+    if "RANK" not in os.environ:
+        return False
+    from torch.distributed import DistError
+
+    return isinstance(error, DistError) or "/gloo/" in str(error)
+
+
 def _fail(why: str, code: int = 1) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # nothing is left to be put in order
     if os.environ.get("RANK", "0") != "0":
         sleep(PATIENCE)  # if the first process has failed alike, torchrun has ended this one by then
         why = f"process {os.environ['RANK']}: {why}"
