@@ -124,6 +124,17 @@ def test_all_fail_if_the_first_cannot_lock(tmp_path):
     assert "first process failed to lock" in second
 
 
+def test_what_is_no_file_is_not_replaced_by_one(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    for name, said in (("pipe", "is a device or pipe"), ("folder", "is a folder")):
+        for write in (check_place, lambda path: whole(path).__enter__()):
+            with pytest.raises(OSError, match=f"{name} {said}; give the name of a file"):
+                write(tmp_path / name)
+    assert (tmp_path / "pipe").is_fifo()
+    assert names(tmp_path) == ["folder", "pipe"]
+
+
 def test_odd_names_are_only_names(tmp_path):
     for name in ("[x]*?", "a b", "ü"):
         with whole(tmp_path / name) as file:

@@ -28,6 +28,7 @@ class InUse(OSError):
 def whole(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """A file to write to that takes its name when it is complete, and leaves nothing behind if that fails."""
     path = Path(path)
+    _check_plain(path)
     _clear(path)
     partial, file = _begin(path)
     try:
@@ -175,9 +176,14 @@ def _same(file: int, path: Path) -> bool:
 
 def check_place(path: Path) -> None:
     """Raise OSError before hours of work, not after, if a file of that name cannot be written."""
-    if path.is_dir():
-        raise OSError(f"{path} is a folder; give the name of a file")
+    _check_plain(path)
     check_writable(path.absolute().parent)
+
+
+def _check_plain(path: Path) -> None:
+    """Raise OSError if something other than a file would be replaced: a folder, or a device such as /dev/null."""
+    if path.exists() and not path.is_file():
+        raise OSError(f"{path} is a {'folder' if path.is_dir() else 'device or pipe'}; give the name of a file")
 
 
 def check_writable(folder: Path) -> None:
