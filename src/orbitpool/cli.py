@@ -53,6 +53,7 @@ Quiet = Annotated[bool, typer.Option("--quiet", help="Show the results, and what
 Json = Annotated[
     bool, typer.Option("--json", help="One JSON object a line on standard output: progress (unless --quiet), results.")
 ]
+Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="For all that is random.")]
 Strict = Annotated[bool, typer.Option("--strict", help="Stop at an image that cannot be read; else it is left out.")]
 
 
@@ -170,7 +171,7 @@ def fit(
     epochs: Annotated[
         int | None, typer.Option(min=1, help="How often to go through the data: 20 for images, 30 for sound.")
     ] = None,
-    seed: int = 0,
+    seed: Seed = 0,
     device: Device = "auto",
     strict: Strict = False,
     quiet: Quiet = False,
@@ -215,7 +216,7 @@ def classify(
     features: Annotated[Path, typer.Argument(help="What encode wrote (.npz, .csv, .parquet or a folder), or a model.")],
     source: Annotated[Path | None, typer.Argument(help="With a model, what to encode: as for fit.")] = None,
     folds: Annotated[int, typer.Option(help="Parts of the data, each judged by what the others teach.")] = 5,
-    seed: int = 0,
+    seed: Seed = 0,
     device: Device = "auto",
     strict: Strict = False,
     quiet: Quiet = False,
@@ -264,7 +265,9 @@ def main() -> None:
         raise
     except FileNotFoundError as error:
         _fail(f"{error.filename} is not there; check its name" if error.filename else str(error))
-    except (ValueError, OSError, FloatingPointError, ImportError) as error:
+    except OSError as error:
+        _fail(f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error))
+    except (ValueError, FloatingPointError, ImportError) as error:
         _fail(str(error))
     except (MemoryError, RuntimeError) as error:
         if _is_alone(error):
