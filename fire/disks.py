@@ -1,13 +1,13 @@
 """Disks that fill up, and folders that turn read-only while a command works."""
 
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import product
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from time import perf_counter
 
-from fire.kills import JOBS, Job, _environment, _names, _undisturbed, write_data
+from fire.jobs import Job, prepared, unfinished
 from fire.summary import Part
 
 SIZES = (90, 8, 600)  # kilobytes of a disk: too few for anything, for a checkpoint, for the end
@@ -30,34 +30,22 @@ def _disk(folder: Path, kilobytes: int) -> Iterator[bool]:
 def run(seconds: float, seed: int) -> Part:
     """Every command on disks of every size, then with room enough; and with a folder that turns read-only."""
     start, wrong, left_out, full, ended = perf_counter(), [], [], 0, 0
-    with TemporaryDirectory() as made:
-        home = Path(made)
-        write_data(home)
-        for job in JOBS:
-            _undisturbed(job, home)
-            if job.name == "fit":
-                (home / "model").write_bytes((home / "whole-fit" / "model").read_bytes())
-        for size in SIZES:
-            for job in JOBS:
-                if perf_counter() - start > seconds:
-                    left_out.append(f"{job.name} on a disk of {size} kB, for lack of time")
+    with prepared() as (home, jobs):
+        for size, job in product(SIZES, jobs):
+            if perf_counter() - start > seconds:
+                left_out.append(f"{job.name} on a disk of {size} kB, for lack of time")
+                continue
+            with _disk(home / "disk", size) as there:
+                if not there:
+                    left_out.append(f"{job.name} on a disk of {size} kB: mounting a tmpfs is not permitted here")
                     continue
-                with _disk(home / "disk", size) as there:
-                    if not there:
-                        left_out.append(f"{job.name} on a disk of {size} kB: mounting a tmpfs is not permitted here")
-                        continue
-                    code, said = _run(job, home, home / "disk")
-                    full, ended = full + (code != 0), ended + (code == 0)
-                    wrong += [f"{job.name} on {size} kB: {p}" for p in _problems(job, home / "disk", code, said)]
-                    if code:
-                        _make_room(home / "disk")
-                        code, said = _run(job, home, home / "disk")
-                        if code or job.outcome(home / "disk" / job.out) != job.expected:
-                            wrong.append(f"{job.name} on {size} kB does not go on when there is room: {said[-500:]}")
-        wrong += _read_only(home, left_out)
+                code, problems = _on(job, home)
+                full, ended = full + (code != 0), ended + (code == 0)
+                wrong += [f"{job.name} on {size} kB: {problem}" for problem in problems]
+        wrong += _read_only(jobs, home, left_out)
     return Part(
         "disks",
-        f"{full + ended} runs on a tmpfs of {min(SIZES)} to {max(SIZES)} kB, 3 in a folder that turns read-only",
+        f"{full + ended} runs on a tmpfs of {min(SIZES)} to {max(SIZES)} kB, {len(jobs)} in one that turns read-only",
         f"{full} found the disk full, said so and went on when there was room; {ended} had room enough",
         "",
         wrong,
@@ -66,9 +54,17 @@ def run(seconds: float, seed: int) -> Part:
     )
 
 
-def _run(job: Job, home: Path, folder: Path) -> tuple[int, str]:
-    done = subprocess.run(job.command(home, folder), env=_environment(), capture_output=True, text=True, check=False)
-    return done.returncode, done.stderr
+def _on(job: Job, home: Path) -> tuple[int, list[str]]:
+    """How a job ends on a small disk, and what is wrong with that, also once there is room."""
+    disk = home / "disk"
+    code, said = job.run(home, disk)
+    problems = _problems(job, disk, code, said)
+    if code:
+        _make_room(disk)
+        again, said = job.run(home, disk)
+        if again or job.outcome(disk / job.out) != job.expected:
+            problems.append(f"does not go on when there is room: {said[-500:]}")
+    return code, problems
 
 
 def _make_room(disk: Path) -> None:
@@ -83,7 +79,7 @@ def _problems(job: Job, folder: Path, code: int, said: str) -> list[str]:
         problems.append(f"no word on what is wrong: {said[-300:]}")
     if code == 0 and job.outcome(folder / job.out) != job.expected:
         problems.append("another result")
-    if left := [name for name in _names(folder) if name.endswith((".partial", ".lock"))]:
+    if left := unfinished(folder):
         problems.append(f"left {', '.join(left)}")
     return problems
 
@@ -94,21 +90,15 @@ def _freeze(disk: Path) -> bool:
     return any(subprocess.run(command, capture_output=True, check=False).returncode == 0 for _ in range(200))
 
 
-def _read_only(home: Path, left_out: list[str]) -> list[str]:
+def _read_only(jobs: Sequence[Job], home: Path, left_out: list[str]) -> list[str]:
     """A disk that turns read-only while a command writes to it."""
     wrong = []
-    for job in JOBS:
+    for job in jobs:
         with _disk(home / "disk", 65_536) as there:
             if not there:
                 left_out.append(f"{job.name} in a folder that turns read-only: mounting is not permitted here")
                 continue
-            process = subprocess.Popen(
-                job.command(home, home / "disk"),
-                env=_environment(),
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-            )
+            process = job.start(home, home / "disk", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
             assert process.stdout is not None
             process.stdout.readline()
             frozen = _freeze(home / "disk")

@@ -3,7 +3,7 @@
 from orbitpool import cli
 from orbitpool.datasets import written
 from orbitpool.experiments import making, recipes
-from orbitpool.userdata import commands, images
+from orbitpool.userdata import commands, featurefolder, images
 
 INTERVAL = 20  # updates between checkpoints
 
@@ -13,7 +13,7 @@ def main() -> None:
     small = {"parameters": {"n_components": 30, "n_iter": 8}, "images": {"train": 600, "valid": 100, "test": 300}}
     recipes.QUICK["table1"] = small
     making.CHECKPOINT_EVERY = commands.CHECKPOINT_EVERY = INTERVAL
-    images.AT_ONCE = 10
+    images.AT_ONCE, featurefolder.ROWS = 10, 50
     cli.main()
 
 

@@ -72,6 +72,35 @@ def test_commands_write_the_same_files(pictures, tmp_path):
     assert len(list(tmp_path.iterdir())) == 4
 
 
+def test_what_is_printed_is_printed_once(tmp_path):
+    stdout, _ = run(*TORCHRUN, 2, "-m", "orbitpool", "list", "--results", tmp_path)
+    assert stdout.count("table1") == 1
+
+
+LOSING = """
+import os, signal, sys
+from orbitpool import cli
+from orbitpool.learners import TIRBM
+
+update = TIRBM._update
+
+def dying(self, state, v):
+    if state.at.update == 3 and os.environ["RANK"] == "1":
+        os.kill(os.getpid(), signal.SIGKILL)
+    return update(self, state, v)
+
+TIRBM._update = dying
+cli.main()
+"""
+
+
+def test_who_has_lost_another_process_says_so_in_a_sentence(digit_array, tmp_path):
+    (tmp_path / "script.py").write_text(LOSING)
+    _, stderr = run(*TORCHRUN, 2, tmp_path / "script.py", "fit", digit_array, "--out", tmp_path / "m", code=1)
+    assert stderr.count("orbitpool: another process has ended, and so does this one; what was learned is kept") == 1
+    assert "/orbitpool/" not in stderr  # no traceback of ours
+
+
 def test_what_goes_wrong_is_said_once(tmp_path):
     _, stderr = run(*TORCHRUN, 2, "-m", "orbitpool", "fit", tmp_path / "nothing", "--out", tmp_path / "m", code=1)
     assert stderr.count("nothing is not there; check its name") == 1

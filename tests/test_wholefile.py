@@ -6,11 +6,13 @@ import subprocess
 import sys
 import threading
 import time
+from functools import partial
 
 import pytest
 
 from orbitpool import together
 from orbitpool.wholefile import InUse, alone, check_place, whole
+from spreading import spread
 
 HOLD = """
 import sys, time
@@ -75,12 +77,62 @@ def test_threads_that_write_the_same_file_do_not_mix(tmp_path):
     assert names(tmp_path) == ["x"]
 
 
-def test_only_the_first_of_processes_that_work_together_asks(tmp_path, monkeypatch):
-    with alone(tmp_path / "x"):
-        monkeypatch.setattr(together, "first", lambda: False)
-        with alone(tmp_path / "x"):
-            pass
+def together_inside(path, waits, each=False):
+    """Whether two processes got inside, how often they were told to wait, and whether they were there at one time."""
+    said = []
+    try:
+        with alone(path, partial(said.append, "waiting") if waits else None, each):
+            met = path.with_name("met").exists()
+            path.with_name("met").touch()
+            if not each:
+                together.anywhere(True)  # nobody comes here before the other is inside
+            time.sleep(0.2 * each)
+            path.with_name("met").unlink(missing_ok=True)
+            return "inside", len(said), met
+    except InUse as error:
+        return str(error), len(said), False
+
+
+def test_of_processes_that_work_together_the_first_asks_for_all(tmp_path):
+    assert [end for end, *_ in spread(together_inside, 2, tmp_path / "y", False)] == ["inside", "inside"]
     assert names(tmp_path) == []
+
+
+def test_processes_that_work_together_are_kept_out_or_wait_together(holder, tmp_path):
+    assert all("another process is at work" in end for end, *_ in spread(together_inside, 2, tmp_path / "x", False))
+    threading.Timer(3, os.kill, (holder.pid, signal.SIGKILL)).start()
+    assert [(end, told) for end, told, _ in spread(together_inside, 2, tmp_path / "x", True)] == [("inside", 1)] * 2
+
+
+def test_processes_that_ask_for_themselves_go_one_after_the_other(tmp_path):
+    results = spread(together_inside, 2, tmp_path / "x", True, True)
+    assert [(end, met) for end, _, met in results] == [("inside", False)] * 2
+    assert names(tmp_path) == []
+
+
+def failing(path):
+    try:
+        with alone(path):
+            return None
+    except OSError as error:
+        return str(error)
+
+
+def test_all_fail_if_the_first_cannot_lock(tmp_path):
+    first, second = spread(failing, 2, tmp_path / "nowhere" / "x")
+    assert "No such file" in first
+    assert "first process failed to lock" in second
+
+
+def test_what_is_no_file_is_not_replaced_by_one(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    for name, said in (("pipe", "is a device or pipe"), ("folder", "is a folder")):
+        for write in (check_place, lambda path: whole(path).__enter__()):
+            with pytest.raises(OSError, match=f"{name} {said}; give the name of a file"):
+                write(tmp_path / name)
+    assert (tmp_path / "pipe").is_fifo()
+    assert names(tmp_path) == ["folder", "pipe"]
 
 
 def test_odd_names_are_only_names(tmp_path):

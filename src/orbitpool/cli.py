@@ -7,7 +7,7 @@ import signal
 import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from time import sleep
 from typing import TYPE_CHECKING, Annotated, Any
@@ -53,6 +53,7 @@ Quiet = Annotated[bool, typer.Option("--quiet", help="Show the results, and what
 Json = Annotated[
     bool, typer.Option("--json", help="One JSON object a line on standard output: progress (unless --quiet), results.")
 ]
+Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="For all that is random.")]
 Strict = Annotated[bool, typer.Option("--strict", help="Stop at an image that cannot be read; else it is left out.")]
 
 
@@ -170,7 +171,7 @@ def fit(
     epochs: Annotated[
         int | None, typer.Option(min=1, help="How often to go through the data: 20 for images, 30 for sound.")
     ] = None,
-    seed: int = 0,
+    seed: Seed = 0,
     device: Device = "auto",
     strict: Strict = False,
     quiet: Quiet = False,
@@ -215,7 +216,7 @@ def classify(
     features: Annotated[Path, typer.Argument(help="What encode wrote (.npz, .csv, .parquet or a folder), or a model.")],
     source: Annotated[Path | None, typer.Argument(help="With a model, what to encode: as for fit.")] = None,
     folds: Annotated[int, typer.Option(help="Parts of the data, each judged by what the others teach.")] = 5,
-    seed: int = 0,
+    seed: Seed = 0,
     device: Device = "auto",
     strict: Strict = False,
     quiet: Quiet = False,
@@ -260,13 +261,17 @@ def main() -> None:
             app()
     except SystemExit as end:
         if end.code == INTERRUPTED:
-            _fail(f"interrupted; {KEPT.get(''.join(sys.argv[1:2]), 'nothing was written')}", INTERRUPTED)
+            _fail(f"interrupted; {_kept()}", INTERRUPTED)
         raise
     except FileNotFoundError as error:
         _fail(f"{error.filename} is not there; check its name" if error.filename else str(error))
-    except (ValueError, OSError, FloatingPointError, ImportError) as error:
+    except OSError as error:
+        _fail(f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error))
+    except (ValueError, FloatingPointError, ImportError) as error:
         _fail(str(error))
     except (MemoryError, RuntimeError) as error:
+        if _is_alone(error):
+            _fail(f"another process has ended, and so does this one; {_kept()}, as with torchrun --max-restarts 3")
         if not isinstance(error, MemoryError) and "memory" not in str(error):
             raise
         _fail(f"out of memory ({str(error).splitlines()[0]}); use --device cpu, --quick, or fewer filters")
@@ -281,12 +286,30 @@ def _joined() -> Iterator[None]:
     from orbitpool import together
 
     with together.joined():
-        if not together.first():
-            warnings.simplefilter("ignore")
-        yield
+        if together.first():
+            yield
+            return
+        warnings.simplefilter("ignore")
+        with Path(os.devnull).open("w") as nowhere, redirect_stdout(nowhere):
+            yield
+
+
+def _kept() -> str:
+    """What there is after a command that was stopped."""
+    return KEPT.get("".join(sys.argv[1:2]), "nothing was written")
+
+
+def _is_alone(error: BaseException) -> bool:
+    """Whether an error says that a process with which this one works together has ended."""
+    if "RANK" not in os.environ:
+        return False
+    from torch.distributed import DistError
+
+    return isinstance(error, DistError) or "/gloo/" in str(error)
 
 
 def _fail(why: str, code: int = 1) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # nothing is left to be put in order
     if os.environ.get("RANK", "0") != "0":
         sleep(PATIENCE)  # if the first process has failed alike, torchrun has ended this one by then
         why = f"process {os.environ['RANK']}: {why}"

@@ -6,13 +6,15 @@ here does nothing. Every process calls the same functions with the same data, an
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import wraps
-from typing import ParamSpec
+from typing import Any, ParamSpec
 
 import torch
 import torch.distributed as dist
@@ -21,6 +23,7 @@ from torch.distributed.distributed_c10d import PrefixStore
 from torch.distributed.rendezvous import rendezvous
 
 FEWEST = 2  # rows a process, below which each does all of them
+PATIENCE = timedelta(days=1)  # for processes that are slower, or wait for others; torchrun sees those that have died
 
 P = ParamSpec("P")
 _apart: ContextVar[bool] = ContextVar("apart", default=False)
@@ -28,12 +31,12 @@ _apart: ContextVar[bool] = ContextVar("apart", default=False)
 
 @contextmanager
 def joined() -> Iterator[None]:
-    """Inside, the processes that torchrun has started work together; nothing happens if it has not.
+    """Inside, the processes that torchrun has started work together; nothing happens if it has not, or if they do.
 
     They meet anew after every restart: torchrun may keep one store for all of them, and in it addresses of processes
     that have died, which `init_process_group` by itself would try to reach.
     """
-    if int(os.environ.get("WORLD_SIZE", 1)) == 1 or "RANK" not in os.environ:
+    if int(os.environ.get("WORLD_SIZE", 1)) == 1 or "RANK" not in os.environ or dist.is_initialized():
         yield
         return
     gpus, here = torch.cuda.device_count(), int(os.environ.get("LOCAL_RANK", 0))
@@ -43,7 +46,7 @@ def joined() -> Iterator[None]:
     store, rank, size = next(rendezvous("env://"))
     store = PrefixStore(f"start {os.environ.get('TORCHELASTIC_RESTART_COUNT', 0)}", store)
     backend = None if enough else "gloo"  # NCCL wants a GPU for each process
-    dist.init_process_group(backend, store=store, rank=rank, world_size=size)
+    dist.init_process_group(backend, timeout=PATIENCE, store=store, rank=rank, world_size=size)
     try:
         yield
     except SystemExit as end:
@@ -220,6 +223,17 @@ def once(write: Callable[P, object]) -> Callable[P, None]:
             raise error
 
     return done
+
+
+def told(find: Callable[[], Any]) -> Any:
+    """What the first process finds, which JSON can hold, on all of them; all of them fail if it does."""
+    found: list[Any] = [None]
+
+    def read() -> None:
+        found[0] = find()
+
+    once(read)()
+    return found[0] if processes() == 1 else json.loads(everywhere(json.dumps(found[0]))[0])
 
 
 def _nothing() -> None:

@@ -9,12 +9,15 @@ from glob import escape
 from pathlib import Path
 from secrets import token_hex
 from tempfile import TemporaryFile
+from time import sleep
 from typing import IO
 
 try:
     import fcntl
 except ImportError:  # a system without it has no locks, and all else works
     fcntl = None  # type: ignore[assignment]
+
+AGAIN = 0.05  # seconds between two looks at whether somebody has ended
 
 
 class InUse(OSError):
@@ -25,6 +28,7 @@ class InUse(OSError):
 def whole(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """A file to write to that takes its name when it is complete, and leaves nothing behind if that fails."""
     path = Path(path)
+    _check_plain(path)
     _clear(path)
     partial, file = _begin(path)
     try:
@@ -38,6 +42,17 @@ def whole(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         if isinstance(error, OSError) and error.filename is None:
             error.filename = str(path)  # a full disk does not say which
         raise
+
+
+def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
+    """Write a file that is there whole or not at all; of processes that work together the first writes it for all."""
+    from orbitpool import together  # not before it is needed, because torch takes long to import
+
+    def write(path: str | os.PathLike[str]) -> None:
+        with whole(path) as file:
+            file.write(content)
+
+    together.once(write)(path)
 
 
 def _begin(path: Path) -> tuple[Path, IO[bytes]]:
@@ -55,70 +70,96 @@ def _clear(path: Path) -> None:
     """Remove what processes that were killed have left of this file."""
     for left in path.parent.glob(f".{escape(path.name)}.*.partial"):
         with suppress(OSError), left.open("r+b") as file:
-            if fcntl and _lock(file.fileno(), wait=False):
+            if fcntl and _lock(file.fileno()):
                 left.unlink()
 
 
 @contextmanager
-def alone(path: str | os.PathLike[str], waiting: Callable[[], None] | None = None) -> Iterator[None]:
+def alone(
+    path: str | os.PathLike[str], waiting: Callable[[], None] | None = None, each: bool = False
+) -> Iterator[None]:
     """No other process that asks for the same path is inside at the same time.
 
     A file `.NAME.lock` beside the path is locked, and removed at the end. The system lets go of it when a process
     dies, however that happens, so that what a killed one leaves behind is in nobody's way. If another process is
-    inside, InUse is raised, or `waiting` is called and the other one waited for. Of processes that work
-    together the first asks for all. Where files cannot be locked, nobody is kept out.
+    inside, InUse is raised, or `waiting` is called and the other one waited for. Of processes that work together the
+    first asks for all, and they go inside together; if `each` asks for itself, they go one after the other, and not
+    all of them have to come. Where files cannot be locked, nobody is kept out.
     """
     path = Path(path)
-    lock = path.with_name(f".{path.name}.lock")
-    if fcntl is None or not _first():
+    if fcntl is None:
         yield
         return
-    file = _held(path, lock, waiting)
+    file = _held(path, waiting, each)
     try:
         yield
     finally:
-        with suppress(OSError):
-            lock.unlink()
-        os.close(file)
+        if file is not None:
+            with suppress(OSError):
+                _lock_of(path).unlink()
+            os.close(file)
 
 
-def _first() -> bool:
-    """Whether this process is the first of those that work together."""
-    from orbitpool import together  # not before it is needed, because torch takes long to import
+def _held(path: Path, waiting: Callable[[], None] | None, each: bool) -> int | None:
+    """The lock of a path, once nobody else has it; None where the first of our processes has it for all."""
+    told = False
+    while True:
+        file, ours = _asked(path, each)
+        if ours:
+            return file
+        if waiting is None:
+            raise InUse(f"another process is at work on {path}; wait until it has ended, or give another name")
+        if not told:
+            waiting()
+            told = True
+        sleep(AGAIN)  # rather than wait in the system: others who wait for the first may not do so for hours
 
-    return together.first()
+
+def _asked(path: Path, each: bool) -> tuple[int | None, bool]:
+    """The lock of a path, if nobody else has it, and whether it is ours."""
+    if each:
+        file = _taken(path)
+        return file, file is not None
+    from orbitpool import together  # as above
+
+    held: list[int | None] = [None]
+
+    def lock(path: Path) -> None:
+        held[0] = _taken(path)
+
+    together.once(lock)(path)
+    return held[0], bool(together.agreed(int(held[0] is not None)))
 
 
-def _held(path: Path, lock: Path, waiting: Callable[[], None] | None) -> int:
-    """The lock of a path."""
+def _taken(path: Path) -> int | None:
+    """The lock of a path, or None if another process has it."""
+    lock = _lock_of(path)
     while True:
         file = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
-        try:
-            if not _may(file):
-                if waiting is None:
-                    raise InUse(f"another process is at work on {path}; wait until it has ended, or give another name")
-                waiting()
-                _lock(file, wait=True)
-            if _same(file, lock):  # else the one who had it has removed it, and somebody may hold a new one
-                return file
-        except BaseException:
-            os.close(file)
-            raise
+        free = _may(file)
+        if free and _same(file, lock):  # else the one who had it has removed it, and somebody may hold a new one
+            return file
         os.close(file)
+        if not free:
+            return None
+
+
+def _lock_of(path: Path) -> Path:
+    return path.with_name(f".{path.name}.lock")
 
 
 def _may(file: int) -> bool:
     """Whether nobody else has a lock; also where there are no locks."""
     try:
-        return _lock(file, wait=False)
+        return _lock(file)
     except OSError:
         return True
 
 
-def _lock(file: int, wait: bool) -> bool:
+def _lock(file: int) -> bool:
     """Whether a file is ours alone now; raises OSError where files cannot be locked."""
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     return True
@@ -135,9 +176,14 @@ def _same(file: int, path: Path) -> bool:
 
 def check_place(path: Path) -> None:
     """Raise OSError before hours of work, not after, if a file of that name cannot be written."""
-    if path.is_dir():
-        raise OSError(f"{path} is a folder; give the name of a file")
+    _check_plain(path)
     check_writable(path.absolute().parent)
+
+
+def _check_plain(path: Path) -> None:
+    """Raise OSError if something other than a file would be replaced: a folder, or a device such as /dev/null."""
+    if path.exists() and not path.is_file():
+        raise OSError(f"{path} is a {'folder' if path.is_dir() else 'device or pipe'}; give the name of a file")
 
 
 def check_writable(folder: Path) -> None:

@@ -7,6 +7,7 @@ from PIL import Image
 from sklearn.datasets import load_sample_images
 
 from orbitpool.datasets import DataCorrupt, DataMissing, image_folder, natural_images
+from orbitpool.datasets.photographs import class_files
 
 
 @pytest.fixture(scope="module")
@@ -121,3 +122,22 @@ def test_a_folder_without_images_is_told(tmp_path):
         image_folder(tmp_path)
     with pytest.raises(DataMissing, match="is not a folder"):
         image_folder(tmp_path / "nowhere")
+
+
+def test_files_are_in_the_order_of_their_paths_whatever_their_names(tmp_path):
+    for name in ("a/x", "a/x-1", "a/x/y", "a-b", "b", "a/.hidden", ".thumbs", "__MACOSX"):
+        (tmp_path / name).mkdir(parents=True, exist_ok=True)
+        for file in ("2.png", "10.PNG", "x.jpg", "x-.jpg", ".dot.png", "notes.txt", "1.png"):
+            (tmp_path / name / file).touch()
+    (tmp_path / "a/x.png").mkdir()  # a folder that is called like an image
+    (tmp_path / "a/link").symlink_to(tmp_path, target_is_directory=True)  # a way round and round
+    (tmp_path / "loose.png").touch()
+    groups, loose = class_files(tmp_path)
+    assert list(groups) == ["a", "a-b", "b"]
+    assert loose == ["loose.png"]
+    for name, files in groups.items():
+        there = [p for p in (tmp_path / name).rglob("*") if p.suffix.lower() in (".png", ".jpg") and p.is_file()]
+        expected = sorted(
+            p.relative_to(tmp_path) for p in there if not p.name.startswith(".") and "link" not in p.parts
+        )
+        assert files == [str(p) for p in expected]

@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 import io
+import os
 import subprocess
 import sys
 import tarfile
@@ -13,8 +14,10 @@ from pathlib import Path
 
 import pytest
 
+from orbitpool import together
 from orbitpool.datasets import DataCorrupt, DataMissing, cifar10, data_dir, mnist, mnist_variation, stl10, store
 from orbitpool.wholefile import whole
+from spreading import spread
 
 
 def test_the_folder_is_the_argument_or_the_variable_or_the_cache(monkeypatch, tmp_path):
@@ -69,7 +72,7 @@ def publish(tmp_path, monkeypatch):
 
     class Quiet(SimpleHTTPRequestHandler):
         def log_message(self, *_):
-            pass
+            put.asked += 1
 
     with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=shelf)) as server:
         threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
@@ -81,6 +84,7 @@ def publish(tmp_path, monkeypatch):
             monkeypatch.setitem(store.COLLECTIONS, "small", store.Collection(("small",), (origin,)))
             return shelf / name
 
+        put.asked = 0
         yield put
         server.shutdown()
 
@@ -106,6 +110,25 @@ def test_a_file_is_fetched_once(publish, tmp_path):
     assert found == {"digits": home / "small/digits.gz"}
     published.unlink()
     assert store.files("small", home) == found
+
+
+def fetched(origin, home):
+    """What one of some processes finds, which work together and then do not."""
+    store.COLLECTIONS["small"] = store.Collection(("small",), (origin,))
+    os.environ["NO_PROXY"] = "*"
+    found = {name: path.read_bytes() for name, path in store.files("small", home / "all").items()}
+    if together.first():  # nobody waits for those who do not come
+        store.files("small", home / "first")
+    return found
+
+
+def test_processes_that_work_together_fetch_once(publish, tmp_path):
+    publish("all.tar.gz", archive(a=b"first" * 10**5, b=b"second"), ("a", "b"))
+    (origin,) = store.COLLECTIONS["small"].origins
+    for found in spread(fetched, 3, origin, tmp_path):
+        assert found == {"a": b"first" * 10**5, "b": b"second"}
+    assert publish.asked == 2
+    assert names(tmp_path / "all") == ["a", "all.tar.gz", "b"]
 
 
 def test_an_archive_gives_the_named_files_and_nothing_outside_its_folder(publish, tmp_path):

@@ -12,11 +12,13 @@ from numpy.testing import assert_array_equal
 from PIL import Image
 
 import orbitpool
-from orbitpool import TIRBM, Shards
+from orbitpool import TIOMP, TIRBM, Shards
 from orbitpool.learners.shards import ShardRows
 from orbitpool.shards import shard_files
+from orbitpool.shards.tar import TarShard
 from orbitpool.userdata import featurefolder, images
 from orbitpool.userdata.reading import open_images
+from spreading import spread
 
 CPU = torch.device("cpu")
 
@@ -114,6 +116,33 @@ def test_learning_from_shards_goes_on_to_the_same_bits(npy_shards, tmp_path):
     with pytest.raises(ValueError, match="its data"):
         TIRBM(n_iter=4, **kept).fit(Shards(npy_shards, buffer=500))
     assert whole.partial_fit(Shards(npy_shards)).n_iter_ == 4
+
+
+def learned(folder, kind):
+    """What is learned from shards by processes that work together, and how many images each of them decoded."""
+    decoded = []
+    shards = Shards(folder / kind, buffer=40)
+    if kind == "tar":
+        value = TarShard.value
+        TarShard.value = lambda self, i, grey: decoded.append(i) or value(self, i, grey)
+    model = TIRBM(6, n_iter=4, batch_size=16, random_state=0).fit(shards)
+    omp = TIOMP(6, n_iter=2, batch_size=16, random_state=0).fit(shards)
+    return model.components_, omp.components_, len(decoded)
+
+
+@pytest.mark.parametrize("kind", ["npy", "tar", "parquet"])
+def test_processes_that_work_together_read_their_own_rows_of_shards(kind, image_shards):
+    ((one, other, count),) = spread(learned, 1, image_shards, kind)
+    for found, dictionary, shared in spread(learned, 3, image_shards, kind):
+        np.testing.assert_allclose(found, one, rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(dictionary, other, rtol=1e-5, atol=1e-5)
+        assert shared <= 0.7 * count  # a third of every batch, and what a model starts from
+
+
+def test_shards_of_other_shapes_are_refused_before_the_work(npy_shards):
+    np.save(npy_shards / "z.npy", np.ones((5, 63), np.float32))
+    with pytest.raises(ValueError, match=r"z.npy has rows of shape \(63,\), but .*shard-0.npy has \(64,\)"):
+        Shards(npy_shards)
 
 
 def test_shards_of_all_kinds_hold_the_same_images(image_shards, turned_digits):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import os
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -77,35 +79,61 @@ def image_folder(path: Folder, grey: bool = False, strict: bool = False) -> Imag
     strict : bool
         Whether a file that cannot be read is an error; else it is left out and listed in `problems`.
     """
-    groups, loose = class_files(path)
+    top, (groups, loose) = Path(path).expanduser(), class_files(path)
     names = tuple(name for name in groups if name)
     found = ImageFolder([], None, names, [], [])
     labels: list[int] = []
-    for label, paths in enumerate(groups.values()):
-        for file in paths:
-            labels += [label] * _append(found, file, grey, strict)
+    for label, files in enumerate(groups.values()):
+        for file in files:
+            labels += [label] * _append(found, top / file, grey, strict)
     if not names:
         return found
-    found.problems.extend((file, OUTSIDE) for file in loose)
+    found.problems.extend((top / file, OUTSIDE) for file in loose)
     if strict and loose:
-        raise DataCorrupt(f"{loose[0]} {OUTSIDE} {', '.join(names)}; move it into one of them")
+        raise DataCorrupt(f"{top / loose[0]} {OUTSIDE} {', '.join(names)}; move it into one of them")
     return found._replace(labels=np.array(labels, np.int64))
 
 
-def class_files(path: Folder) -> tuple[dict[str, list[Path]], list[Path]]:
-    """The image files below a folder by class, sorted, and those beside the class folders.
+def class_files(path: Folder) -> tuple[dict[str, list[str]], list[str]]:
+    """The image files below a folder by class, as names from there, sorted, and those beside the class folders.
 
     Every subfolder with images is a class; if there is none, the folder's own images are the one class "".
     """
     top = Path(path).expanduser()
     if not top.is_dir():
         raise DataMissing(f"{top} is not a folder; give one that holds images, or subfolders with images")
-    groups = {p.name: _image_files(p.rglob("*")) for p in sorted(top.iterdir()) if p.is_dir()}
-    classes = {name: paths for name, paths in groups.items() if paths and not name.startswith((".", "__MACOSX"))}
-    loose = _image_files(top.iterdir())
+    loose, folders = _entries(str(top), links=True)
+    shown = [name for name in folders if not name.startswith((".", "__MACOSX"))]
+    classes = {name: files for name in shown if (files := list(_below(os.path.join(top, name), f"{name}{os.sep}")))}
     if not classes and not loose:
         raise DataMissing(f"{top} holds no images; give a folder with images (such as .png, .jpg) or class subfolders")
     return (classes, loose) if classes else ({"": loose}, [])
+
+
+def _below(folder: str, start: str) -> Iterator[str]:
+    """The names of all images below a folder, each with a beginning, in the order of their paths."""
+    files, folders = _entries(folder)
+    inside = set(folders)
+    for name in sorted(files + folders) if folders else files:
+        if name in inside:
+            yield from _below(os.path.join(folder, name), f"{start}{name}{os.sep}")
+        else:
+            yield f"{start}{name}"
+
+
+def _entries(folder: str, links: bool = False) -> tuple[list[str], list[str]]:
+    """The names of a folder's own images and of its folders, sorted; nothing of one that may not be read.
+
+    Nothing but names is kept, since there may be millions. Links to folders count where `links` are followed.
+    """
+    known, files, folders = endings(), [], []
+    with suppress(PermissionError), os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir() and (links or not entry.is_symlink()):
+                folders.append(entry.name)
+            elif os.path.splitext(entry.name)[1].lower() in known and entry.name[0] != "." and entry.is_file():
+                files.append(entry.name)
+    return sorted(files), sorted(folders)
 
 
 def _append(found: ImageFolder, file: Path, grey: bool, strict: bool) -> int:
@@ -119,11 +147,6 @@ def _append(found: ImageFolder, file: Path, grey: bool, strict: bool) -> int:
         return 0
     found.files.append(file)
     return 1
-
-
-def _image_files(paths: Iterable[Path]) -> list[Path]:
-    known = endings()
-    return sorted(p for p in paths if p.suffix.lower() in known and not p.name.startswith(".") and p.is_file())
 
 
 def read_image(path: Path, grey: bool) -> NDArray[np.uint8]:

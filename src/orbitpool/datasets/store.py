@@ -118,7 +118,7 @@ def _fetch_once(collection: str, origin: Origin, home: Path) -> None:
     wanted = COLLECTIONS[collection]
     try:
         home.mkdir(parents=True, exist_ok=True)
-        with alone(home / origin.name, lambda: say(f"another process is fetching {origin.url}; waiting")):
+        with alone(home / origin.name, lambda: say(f"another process is fetching {origin.url}; waiting"), each=True):
             if not find(home, wanted.rooms, origin.holds).keys() >= set(origin.holds):
                 _fetch(collection, origin, home)
     except DataMissing:

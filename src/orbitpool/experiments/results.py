@@ -10,9 +10,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from orbitpool import together
 from orbitpool.experiments.recipes import Recipe
-from orbitpool.wholefile import whole
+from orbitpool.wholefile import write_whole
 
 WEAKEST_LAST = ("official", "rebuilt", "stand-in")
 Fields = dict[str, Any]  # name: type
@@ -97,15 +96,9 @@ def save(
 
 def write(result: dict[str, Any], path: Path) -> dict[str, Any]:
     """Write a result, whole or not at all; the result."""
-    _write(path, json.dumps(result, indent=1) + "\n")
-    return result
-
-
-@together.once
-def _write(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    with whole(path) as file:
-        file.write(text.encode())
+    write_whole(path, f"{json.dumps(result, indent=1)}\n".encode())
+    return result
 
 
 def versions() -> dict[str, str]:

@@ -7,6 +7,7 @@ import resource
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
+from glob import escape
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -51,8 +52,7 @@ def reproduce(
                             progress.tell(f"{count}/{len(rows)}", f"{name}: {stage}")
 
                         row.add(run(row.recipe, seed, quick, data_dir, device, folder, say), say)
-                        for kept in folder.glob(f"{checkpoint_of(row.recipe, seed, quick, folder).name}*"):
-                            kept.unlink()
+                        _forget(checkpoint_of(row.recipe, seed, quick, folder))
                         progress.move(progress.done + row.recipe.effort)
             yield row.result
 
@@ -66,6 +66,13 @@ def checkpoint_of(recipe: Recipe, seed: int, quick: bool, folder: Path) -> Path:
     return folder / f".{recipe.key}-{seed}{'-quick' * quick}.checkpoint"
 
 
+@together.once
+def _forget(checkpoint: Path) -> None:
+    """Remove a checkpoint, and those of the parts of its run."""
+    for kept in checkpoint.parent.glob(f"{escape(checkpoint.name)}*"):
+        kept.unlink()
+
+
 class Row:
     """A row and the runs of it that a folder holds, made with the same settings."""
 
@@ -76,8 +83,8 @@ class Row:
         self.look()
 
     def look(self) -> None:
-        """Read what is there."""
-        self.before = results.load(self.path)
+        """Read what is there: the same for all processes, whoever else is writing."""
+        self.before: dict[str, Any] | None = together.told(partial(results.load, self.path))
         self.known = self.before is not None and self.before["settings"] == self.settings
         self.result: dict[str, Any] = self.before if self.before and self.known else {"runs": []}
 

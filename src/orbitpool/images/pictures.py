@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from orbitpool import together
-from orbitpool.wholefile import whole
+from orbitpool.wholefile import write_whole
 
 Bytes = NDArray[np.uint8]
 
@@ -48,14 +47,8 @@ def _shades(x: NDArray[Any], axes: tuple[int, ...] | None, count: int = 256) -> 
 
 def save_png(picture: Bytes, path: str | os.PathLike[str]) -> Path:
     """Write a picture, whole or not at all; its path."""
-    _write(Path(path), png(picture))
+    write_whole(path, png(picture))
     return Path(path)
-
-
-@together.once
-def _write(path: Path, content: bytes) -> None:
-    with whole(path) as file:
-        file.write(content)
 
 
 def png(picture: Bytes) -> bytes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, pairwise
 from typing import Any
 
@@ -14,7 +14,7 @@ from torch import Tensor
 
 from orbitpool.learners.checks import whole
 from orbitpool.learners.sources import convert, working_dtype
-from orbitpool.shards import Files, Together, open_shard, shard_files
+from orbitpool.shards import Files, Shard, Together, open_shard, shard_files
 
 PIECES = 8  # of the buffer, each read at once from one place
 SAMPLED = 16  # pieces whose first rows stand for all
@@ -50,7 +50,9 @@ class Shards:
             for number, shard in enumerate(self._held.shards)
             for start, stop in pairwise(shard.cuts(most))
         ]
-        self.row_shape = self._held.shards[0].values(0, 1).shape[1:]
+        self.row_shape: tuple[int, ...] = self._held.shards[0].values(range(1)).shape[1:]
+        for shard in self._held.shards:
+            self._check(shard, shard.row_shape or self.row_shape)
 
     def __len__(self) -> int:
         return len(self._held)
@@ -62,14 +64,26 @@ class Shards:
     def read(self, piece: Piece) -> NDArray[Any]:
         """The rows of a piece, (n, ...)."""
         number, start, stop = piece
+        return self.rows(number, range(start, stop))
+
+    def rows(self, number: int, items: Sequence[int]) -> NDArray[Any]:
+        """Some items of a shard, in rising order, (n, ...)."""
         shard = self._held.shards[number]
-        rows = shard.values(start, stop)
-        if rows.shape[1:] != self.row_shape:
+        rows = shard.values(items)
+        self._check(shard, rows.shape[1:])
+        return rows
+
+    @property
+    def scattered(self) -> bool:
+        """Whether rows here and there are read without what lies between."""
+        return all(shard.scattered for shard in self._held.shards)
+
+    def _check(self, shard: Shard, shape: tuple[int, ...]) -> None:
+        if shape != self.row_shape:
             raise ValueError(
-                f"{shard.path} has rows of shape {rows.shape[1:]}, but {self.files[0]} has {self.row_shape}; "
+                f"{shard.path} has rows of shape {shape}, but {self.files[0]} has {self.row_shape}; "
                 "all shards must have the same"
             )
-        return rows
 
 
 class ShardRows:
@@ -93,18 +107,21 @@ class ShardRows:
 
     def batches(self, size: int, order: int | None, skip: int) -> Iterator[Tensor]:
         """Minibatches in an order that depends on the seed alone; what is skipped is not read."""
-        rest: NDArray[Any] | None = None
-        for rows in self._blocks(order, skip * size):
-            rows = rows if rest is None else np.concatenate([rest, rows])
-            full = len(rows) // size * size
-            for start in range(0, full, size):
-                yield self._convert(rows[start : start + size])
-            rest = rows[full:]
-        if rest is not None and len(rest):
-            yield self._convert(rest)
+        blocks = (
+            np.concatenate([self.shards.read(piece) for piece in block])[rows]
+            for block, rows in self._blocks(order, skip * size)
+        )
+        return map(self._convert, _cut(blocks, size))
 
-    def _blocks(self, order: int | None, skip: int) -> Iterator[NDArray[Any]]:
-        """Rows of some pieces at a time, shuffled, without the first `skip`."""
+    def chosen(self, size: int, order: int | None, skip: int) -> Iterator[Tensor | Scattered]:
+        """The same minibatches, of which only those rows are read that are asked for, where files can be read so."""
+        if not self.shards.scattered:
+            return self.batches(size, order, skip)
+        blocks = (np.concatenate(list(map(_places, block)))[rows] for block, rows in self._blocks(order, skip * size))
+        return (Scattered(self, places) for places in _cut(blocks, size))
+
+    def _blocks(self, order: int | None, skip: int) -> Iterator[tuple[list[Piece], NDArray[np.int64]]]:
+        """Some pieces at a time, and the order of their rows, without the first `skip`."""
         pieces = self.shards.pieces
         rng = None if order is None else np.random.default_rng([order, 0])
         shuffled = pieces if rng is None else [pieces[i] for i in rng.permutation(len(pieces))]
@@ -114,11 +131,17 @@ class ShardRows:
             if skip >= count:
                 skip -= count
                 continue
-            rows = np.concatenate([self.shards.read(piece) for piece in block])
-            if order is not None:
-                rows = rows[np.random.default_rng([order, 1, number]).permutation(count)]
-            yield rows[skip:]
+            rows = np.arange(count)
+            yield block, (rows if order is None else np.random.default_rng([order, 1, number]).permutation(rows))[skip:]
             skip = 0
+
+    def take(self, places: NDArray[np.int64]) -> Tensor:
+        """Rows by the numbers of their shards and their places there, (n, 2), in that order, (n, D1)."""
+        rising = np.lexsort((places[:, 1], places[:, 0]))
+        numbers, starts = np.unique(places[rising, 0], return_index=True)
+        parts = np.split(places[rising, 1], starts[1:])
+        rows = np.concatenate([self.shards.rows(int(n), part.tolist()) for n, part in zip(numbers, parts, strict=True)])
+        return self._convert(rows[np.argsort(rising)])
 
     def n_batches(self, size: int) -> int:
         """Minibatches in an epoch, the last one perhaps smaller."""
@@ -136,3 +159,35 @@ class ShardRows:
 
     def _convert(self, rows: NDArray[Any]) -> Tensor:
         return convert(rows, self.dtype, self.device, checked=False)
+
+
+class Scattered:
+    """A minibatch whose rows are read when they are asked for."""
+
+    def __init__(self, source: ShardRows, places: NDArray[np.int64]) -> None:
+        self.source, self.places, self.device = source, places, source.device
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def __getitem__(self, which: slice | Tensor) -> Tensor:
+        return self.source.take(self.places[which.cpu().numpy() if isinstance(which, Tensor) else which])
+
+
+def _places(piece: Piece) -> NDArray[np.int64]:
+    """The number of the shard and the place there of every row of a piece, (n, 2)."""
+    number, start, stop = piece
+    return np.stack([np.full(stop - start, number), np.arange(start, stop)], axis=1)
+
+
+def _cut(blocks: Iterable[NDArray[Any]], size: int) -> Iterator[NDArray[Any]]:
+    """The rows of all blocks, so many at a time; the last ones may be fewer."""
+    rest: NDArray[Any] | None = None
+    for rows in blocks:
+        rows = rows if rest is None else np.concatenate([rest, rows])
+        full = len(rows) // size * size
+        for start in range(0, full, size):
+            yield rows[start : start + size]
+        rest = rows[full:]
+    if rest is not None and len(rest):
+        yield rest

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from orbitpool.modules.layer import OrbitModule
-from orbitpool.wholefile import whole
+from orbitpool.wholefile import write_whole
 
 LIMIT = 2**31  # bytes of one protocol buffer
 
@@ -58,8 +58,7 @@ def export_onnx(module: nn.Module, example: Tensor, path: str | os.PathLike[str]
     batch = program.model_proto.graph.input[0].type.tensor_type.shape.dim[0]
     if not batch.dim_param:
         raise ValueError(f"the network has fixed the batch size at {batch.dim_value}; take len(x) or int(…) out of it")
-    with whole(path) as file:
-        file.write(program.model_proto.SerializeToString())
+    write_whole(path, program.model_proto.SerializeToString())
 
 
 def _check_installed() -> None:

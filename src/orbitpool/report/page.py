@@ -9,7 +9,7 @@ from typing import Any
 
 from orbitpool.report.charts import Chart
 from orbitpool.report.templates import fill
-from orbitpool.wholefile import check_writable, whole
+from orbitpool.wholefile import check_writable, write_whole
 
 
 @dataclass(frozen=True)
@@ -116,8 +116,7 @@ def write(page: Page, folder: Path) -> Path:
     check_writable(folder)
     files = {name: content for section in page.sections for name, content in section.files.items()}
     for name, content in (files | {"index.md": markdown(page).encode(), "index.html": html(page).encode()}).items():
-        with whole(folder / name) as file:
-            file.write(content)
+        write_whole(folder / name, content)
     return folder / "index.html"
 
 

@@ -15,11 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from orbitpool import together
 from orbitpool.progress import say
 from orbitpool.userdata import featurefiles
 from orbitpool.userdata.items import Columns
-from orbitpool.wholefile import alone, whole
+from orbitpool.wholefile import alone, write_whole
 
 ROWS = 10_000  # images of a part
 MANIFEST, FORMAT = "manifest.json", "orbitpool features 1"
@@ -53,7 +52,7 @@ def write(folder: Path, model: Path, names: Sequence[str], labels: Sequence[str]
                 featurefiles.write(folder / name, Z, columns)
             made = {"file": name, "rows": len(Z), "features": Z.shape[1], "items": len(places), "of": digest}
             parts[number:] = [made]
-            _write(folder, manifest)
+            write_whole(folder / MANIFEST, f"{json.dumps(manifest, indent=1)}\n".encode())
             say(f"{folder / name}: {start + len(places):,} of {len(names):,} are done")
     return sum(part["rows"] for part in parts), max((part["features"] for part in parts), default=0)
 
@@ -102,12 +101,6 @@ def _begun(folder: Path, model: str) -> dict[str, Any]:
             manifest["parts"] = manifest["parts"][:number]
             break
     return manifest
-
-
-@together.once
-def _write(folder: Path, manifest: dict[str, Any]) -> None:
-    with whole(folder / MANIFEST) as file:
-        file.write((json.dumps(manifest, indent=1) + "\n").encode())
 
 
 def _is_beginning(part: dict[str, Any], names: Sequence[str], labels: Sequence[str], places: range) -> bool:

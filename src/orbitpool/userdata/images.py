@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from hashlib import sha256
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,7 @@ def learn(source: Path, transforms: str | None, seed: int, device: str, strict: 
     """A model of images: ConvFeatures, or a TIRBM where they are small and of one size."""
     name = transforms or "combined"
     check_name(name)
-    found = open_images(source, strict)
+    found = _open(source, strict)
     chosen = np.sort(np.random.default_rng(seed).permutation(len(found))[:MOST]).tolist()
     say(f"reading {len(chosen):,} of {len(found):,} images in {source}, shrunk to {LARGEST} pixels a side at most")
     images = [image for _, some in _read(found, chosen, "read") for image in some]
@@ -47,6 +48,20 @@ def learn(source: Path, transforms: str | None, seed: int, device: str, strict: 
             "learning diverged: images may have too little contrast to learn from; look at them, or set a lower "
             f"learning_rate in the library ({error})"
         ) from error
+
+
+def _open(source: Path, strict: bool) -> Images:
+    """The images of a source, which is the same for all processes that work together."""
+    found = open_images(source, strict)
+    digest = sha256()
+    for name in found.names if together.processes() > 1 else ():
+        digest.update(f"{name}\0".encode("utf-8", "surrogateescape"))
+    if len(set(together.everywhere(digest.hexdigest()))) > 1:
+        raise ValueError(
+            f"the {together.processes()} processes do not find the same images in {source}; give one that all of them "
+            "see, and that does not change while they work"
+        )
+    return found
 
 
 def is_model(model: Any) -> bool:
@@ -67,7 +82,7 @@ def encode(model: Any, source: Path, strict: bool) -> tuple[NDArray[Any], Column
 
 def opened(model: Any, source: Path, strict: bool) -> Images:
     """The images of a source, and what will be done to them in words."""
-    found = open_images(source, strict)
+    found = _open(source, strict)
     size = (
         by(model.transforms.field_shape) + " pixels"
         if isinstance(model, Learner)

@@ -19,6 +19,7 @@ from orbitpool.tables import rows
 Bytes = NDArray[np.uint8]
 
 SMALLEST, LARGEST = 12, 64  # pixels a side
+SHOWN = 100  # of what is left out
 
 
 class Images:
@@ -67,9 +68,10 @@ class Images:
         return there, images
 
     def in_words(self) -> list[str]:
-        """How many images were left out, and why each of them was."""
-        each = [f"  {name}: {reason}" for name, reason in self.problems]
-        return [f"left out {len(each)} (--strict would stop there):", *each]
+        """How many images were left out, and why each of them was, or the first hundred."""
+        each, count = [f"  {name}: {reason}" for name, reason in self.problems[:SHOWN]], len(self.problems)
+        more = [f"  and {count - SHOWN:,} more"] if count > SHOWN else []
+        return [f"left out {count:,} (--strict would stop there):", *each, *more]
 
 
 def open_images(source: Path, strict: bool) -> Images:
@@ -98,20 +100,24 @@ def moderate(height: int, width: int) -> tuple[int, int]:
 
 def _folder(source: Path, strict: bool) -> Images:
     groups, loose = class_files(source)
-    files = [(file, label) for label, paths in groups.items() for file in paths]
-    return _files(source, files, strict, [(str(file), OUTSIDE) for file in loose])
+    names = [name for files in groups.values() for name in files]
+    labels = [label for label, files in groups.items() for _ in files]
+    return _files(source, names, labels, strict, [(str(source / file), OUTSIDE) for file in loose])
 
 
 def _table(source: Path, strict: bool) -> Images:
-    found = [(source.parent / row["file"], row.get("label", "")) for _, row in rows(source, ("file",), ("label",))]
-    if not found:
+    top, names, labels = source.parent, [], []
+    for _, row in rows(source, ("file",), ("label",)):
+        file = top / row["file"]
+        names.append(str(file.relative_to(top) if file.is_relative_to(top) else file))
+        labels.append(row.get("label", ""))
+    if not names:
         raise ValueError(f"{source} has no rows below its header; give one an image: file,label")
-    return _files(source.parent, found, strict)
+    return _files(top, names, labels, strict)
 
 
-def _files(top: Path, files: Sequence[tuple[Path, str]], strict: bool, problems: Any = ()) -> Images:
-    names = [str(file.relative_to(top)) if file.is_relative_to(top) else str(file) for file, _ in files]
-    return Images(names, [label for _, label in files], lambda i: read_image(files[i][0], grey=False), strict, problems)
+def _files(top: Path, names: Sequence[str], labels: Sequence[str], strict: bool, problems: Any = ()) -> Images:
+    return Images(names, labels, lambda i: read_image(top / names[i], grey=False), strict, problems)
 
 
 def _shards(files: Sequence[Path], strict: bool) -> Images:
