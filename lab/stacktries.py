@@ -1,6 +1,7 @@
 """Where tries of stacks start, and what is tried."""
 
 from dataclasses import replace
+from math import pi
 from typing import Any
 
 from orbitpool.experiments.beyond import turns
@@ -96,4 +97,6 @@ TRIES: list[Try] = [
     objects(whitened(1.0, grid=3)),
     digits(filters(8000), {"count": 32}),
     objects(filters(4000), **filters(256)),
+    objects({"transforms": ("translations", {"field": 4, "window": 3})}),
+    objects(transforms=("rotations", {"window": 5, "count": 3, "step": pi / 12})),
 ]
