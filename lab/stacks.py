@@ -1,9 +1,9 @@
 """Try stacks of two layers: `PYTHONPATH=src python -m lab.stacks --data-dir data --seconds 300`.
 
 A line of results/lab/beyond.csv is one try: the row of the table `beyond`, what is different from where tries started,
-and the accuracy on held-out images: the 2,000 validation images of mnist-rot, or the last 10,000 training images of
-CIFAR-10, with classifiers that learn from the first 20,000. Tries that are there are not run again. Test images are not
-looked at.
+and the accuracy on held-out images: in cross-validation on the training and validation images of mnist-rot, or on the
+last 10,000 training images of CIFAR-10, with filters and classifiers that learn from the first 20,000. Tries that are
+there are not run again. Test images are not looked at.
 """
 
 import argparse
@@ -28,13 +28,16 @@ from orbitpool.learners import Diverged
 
 
 @lru_cache(maxsize=2)
-def load(dataset: str, data_dir: Path | None, learned: int) -> tuple[Any, Any, Any, Any]:
-    """Images to learn from and their labels, and images to judge by and theirs."""
+def load(dataset: str, data_dir: Path | None) -> tuple[Any, Any, Any, Any]:
+    """Images to learn from, images to judge by and their labels, and how those are held out."""
     if dataset in datasets.VARIATIONS:
         data = datasets.mnist_variation(dataset, 0, data_dir)
-        return data.X_train, data.y_train, data.X_valid, data.y_valid
+        assert data.X_valid is not None
+        assert data.y_valid is not None
+        return data.X_train, np.concatenate([data.X_train, data.X_valid]), np.r_[data.y_train, data.y_valid], 5
     data = datasets.cifar10(data_dir)
-    return data.X_train[:learned], data.y_train[:learned], data.X_train[40_000:], data.y_train[40_000:]
+    some = np.r_[:20_000, 40_000:50_000]
+    return data.X_train[:20_000], data.X_train[some], data.y_train[some], [np.split(np.arange(30_000), [20_000])]
 
 
 def merged(base: Any, different: Any) -> Any:
@@ -49,13 +52,11 @@ def tried(row: str, different: dict[str, Any], data_dir: Path | None, device: st
     start, place, recipe = perf_counter(), torch.device(device), START[row]
     recipe = replace(recipe, **{name: merged(getattr(recipe, name), value) for name, value in different.items()})
     name = torch.cuda.get_device_name(place) if place.type == "cuda" else "cpu"
-    X, y, X_judge, y_judge = load(recipe.dataset, data_dir, 20_000)
-    features = images.make_features(recipe, 0, device)
-    fit(features, images.inputs(recipe, X))
-    Z = torch.cat([images.encode(features, images.inputs(recipe, part), place) for part in (X, X_judge)])
+    learned, X, y, cv = load(recipe.dataset, data_dir)
+    features = fit(images.make_features(recipe, 0, device), images.inputs(recipe, learned))
+    Z = images.encode(features, images.inputs(recipe, X), place)
     kind, options = images.classifier_of(recipe)
-    split = [(np.arange(len(y)), np.arange(len(y), len(Z)))]
-    judge = kind(random_state=0, **{**options, "cv": split}).fit(Z, np.concatenate([y, y_judge]))
+    judge = kind(random_state=0, **{**options, "cv": cv}).fit(Z, y)
     score = 100 * judge.cv_results_["mean_test_score"].max()
     return 0, f"{score:.2f}", f"{judge.C_:g}", f"{perf_counter() - start:.1f}", name
 

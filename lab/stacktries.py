@@ -1,6 +1,7 @@
 """Where tries of stacks start, and what is tried."""
 
 from dataclasses import replace
+from math import pi
 from typing import Any
 
 from orbitpool.experiments.beyond import turns
@@ -32,9 +33,9 @@ START: dict[str, Recipe] = {
         conv={"n_patches": 200_000, "patch_size": 5, "grid": 14, "output": "map"},
         above={
             "parameters": {"n_components": 2000, "alpha": 0.25, "n_iter": 10, "batch_size": 2000},
-            "conv": {"n_patches": 200_000, "patch_size": 3, "grid": 2, "contrast": 1e-3, "whiten": 1.0},
+            "conv": {"n_patches": 200_000, "patch_size": 3, "grid": 2, "contrast": 1e-3, "whiten": 3.0},
         },
-        classifier={**_SVM, "C": (0.0001, 0.0003, 0.001, 0.003)},
+        classifier={**_SVM, "C": (0.00001, 0.00003, 0.0001, 0.0003, 0.001)},
     ),
 }  # fmt: skip
 _OBJECTS = START["cifar10 stack"]
@@ -43,6 +44,7 @@ START["cifar10 one layer"] = replace(
     parameters={**_OBJECTS.parameters, "n_components": 2000},
     conv={"n_patches": 200_000, "patch_size": 6, "grid": 2},
     above=None,
+    classifier={**_SVM, "C": (0.0001, 0.0003, 0.001)},
 )
 
 
@@ -51,6 +53,10 @@ def digits(above: dict[str, Any] | None = None, turned: dict[str, Any] | None = 
     if turned is not None:
         above = {**(above or {}), "transforms": ("turned_maps", {"window": 8, "poses": 16, **turned})}
     return "rot stack", different | ({} if above is None else {"above": above})
+
+
+WIDE = {"parameters": {"n_components": 2000, "alpha": 0.25, "n_iter": 10, "batch_size": 2000}}
+WIDE |= {"conv": {"n_patches": 200_000, "patch_size": 6, "grid": 2}}
 
 
 def objects(above: dict[str, Any] | None = None, **different: Any) -> Try:
@@ -70,30 +76,25 @@ def whitened(eps: float | None, **more: Any) -> dict[str, Any]:
 
 TRIES: list[Try] = [
     digits(),
-    objects(),
+    objects(beside=WIDE),
+    digits(whitened(1.0), {"window": 6}, conv={"grid": 6}),
+    digits(filters(2000, alpha=0.5)),
+    ("cifar10 one layer", filters(4000)),
     digits(filters(4000)),
-    digits(filters(2000, alpha=16.0) | whitened(None)),
-    ("cifar10 one layer", {}),
-    objects(whitened(0.1)),
-    objects(whitened(4.0)),
-    digits(turned={"count": 32}),
+    objects(whitened(10.0)),
     digits(whitened(0.5)),
     digits(whitened(8.0)),
-    digits(filters(2000, alpha=0.5)),
-    digits(filters(2000, alpha=2.0)),
-    objects(conv={"patch_size": 3, "grid": 15}, **filters(256, two_sided=False)),
-    objects(filters(2000) | whitened(1.0, patch_size=2), **filters(256)),
-    digits(whitened(4.0), **filters(8)),
-    digits(whitened(1.0), {"window": 6}, conv={"grid": 6}),
-    digits(conv={"contrast": 1.0}),
-    digits(conv={"contrast": 0.01}),
-    digits(conv={"whiten": None}),
-    objects({"stack": {"both": True}}, **filters(256)),
-    objects(filters(2000, alpha=0.1)),
-    digits(whitened(4.0), {"poses": 32}, transforms=turns(5, 32)),
-    digits(whitened(4.0), {"window": 11}, transforms=turns(7), conv={"grid": 11}),
-    digits(whitened(3.0), {"window": 10}, transforms=turns(9), conv={"grid": 10}),
-    objects(whitened(1.0, grid=3)),
     digits(filters(8000), {"count": 32}),
-    objects(filters(4000), **filters(256)),
+    objects(whitened(10.0, patch_size=2), **filters(256)),
+    digits(whitened(2.0), {"window": 6}, conv={"grid": 6}, **filters(8)),
+    digits(filters(2000, gamma=4)),
+    digits(conv={"contrast": 1.0}),
+    objects({"stack": {"both": True}}, **filters(256)),
+    objects(filters(4000)),
+    digits(filters(2000, alpha=2.0)),
+    digits(whitened(4.0), **filters(8)),
+    objects(filters(2000, alpha=0.1)),
+    digits(conv={"contrast": 0.01}),
+    objects({"transforms": ("translations", {"field": 4, "window": 3})}),
+    objects(transforms=("rotations", {"window": 5, "count": 3, "step": pi / 12})),
 ]

@@ -11,8 +11,13 @@ import torch
 
 from orbitpool import classifiers, datasets
 from orbitpool.datasets import Dataset
+<<<<<<< HEAD
 from orbitpool.datasets.variations import READING, TILT
 from orbitpool.experiments import pairs
+=======
+from orbitpool.datasets.variations import READING
+from orbitpool.experiments.beside import Beside
+>>>>>>> stack
 from orbitpool.experiments.making import fit, in_words, make_learner
 from orbitpool.experiments.recipes import QUICK, Recipe
 from orbitpool.experiments.trial import Trial
@@ -66,13 +71,18 @@ def settings(recipe: Recipe, quick: bool) -> dict[str, Any]:
 
 
 def make_features(recipe: Recipe, seed: int, device: str, checkpoint: Path | None = None) -> Any:
-    """What turns the images of a row into features: the learner on patches or on whole images, or two layers."""
+    """What turns the images of a row into features: the learner on patches or on whole images, or several of them."""
+
+    def made(what: str, **different: Any) -> Any:
+        kept = None if checkpoint is None else checkpoint.with_name(f"{checkpoint.name}-{what}")
+        return make_features(replace(recipe, **different), seed, device, kept)
+
+    if recipe.beside is not None:
+        return Beside(made("first", beside=None), made("beside", **{"above": None, **recipe.beside, "beside": None}))
     if recipe.above is not None:
-        above = dict(recipe.above)
-        options = above.pop("stack", {})
-        later = None if checkpoint is None else checkpoint.with_name(f"{checkpoint.name}-above")
-        layers = (replace(recipe, above=None), checkpoint), (replace(recipe, **above, above=None), later)
-        return Stack(*(make_features(layer, seed, device, kept) for layer, kept in layers), device=device, **options)
+        options = recipe.above.get("stack", {})
+        above = {name: value for name, value in recipe.above.items() if name != "stack"}
+        return Stack(made("below", above=None), made("above", **above, above=None), device=device, **options)
     learner = make_learner(recipe, seed, device, checkpoint)
     return learner if recipe.conv is None else ConvFeatures(learner, random_state=seed, device=device, **recipe.conv)
 

@@ -25,6 +25,7 @@ class Recipe:
     pairs: Mapping[str, Any] | None = None  # of training images, from which operators are learned in place of those
     conv: Mapping[str, Any] | None = None  # arguments of ConvFeatures; None for whole images
     above: Mapping[str, Any] | None = None  # a second layer: its learner, …, conv, and arguments of Stack as `stack`
+    beside: Mapping[str, Any] | None = None  # further features, put beside the others: their learner, …, conv
     speech: Mapping[str, Any] | None = None  # arguments of SpeechFeatures; None for images
     choices: tuple[Mapping[str, Any], ...] | None = None  # further parameters, to be chosen on the training data
     classifier: Mapping[str, Any] = field(default_factory=dict)
@@ -48,10 +49,10 @@ class Recipe:
         small = QUICK[self.table]
         parameters = _at_most(self.parameters, small["parameters"]) if self.learner else {}
         conv = None if self.conv is None else _at_most(self.conv, small["conv"])
-        above = None
-        if self.above is not None:
-            above = {**self.above, **{part: _at_most(self.above[part], small[part]) for part in ("parameters", "conv")}}
-        return replace(self, parameters=parameters, conv=conv, above=above, choices=None, repeats=1)
+        more = {name: getattr(self, name) for name in ("above", "beside") if getattr(self, name) is not None}
+        for name, layer in more.items():
+            more[name] = {**layer, **{part: _at_most(layer[part], small[part]) for part in ("parameters", "conv")}}
+        return replace(self, parameters=parameters, conv=conv, choices=None, repeats=1, **more)
 
 
 def _at_most(given: Mapping[str, Any], limits: Mapping[str, Any]) -> dict[str, Any]:
