@@ -11,13 +11,9 @@ import torch
 
 from orbitpool import classifiers, datasets
 from orbitpool.datasets import Dataset
-<<<<<<< HEAD
 from orbitpool.datasets.variations import READING, TILT
 from orbitpool.experiments import pairs
-=======
-from orbitpool.datasets.variations import READING
 from orbitpool.experiments.beside import Beside
->>>>>>> stack
 from orbitpool.experiments.making import fit, in_words, make_learner
 from orbitpool.experiments.recipes import QUICK, Recipe
 from orbitpool.experiments.trial import Trial
