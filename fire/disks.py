@@ -105,6 +105,8 @@ def _read_only(jobs: Sequence[Job], home: Path, left_out: list[str]) -> list[str
             _, said = process.communicate()
             if not frozen:
                 left_out.append(f"{job.name} in a folder that turns read-only: it was busy all the time")
+            elif process.returncode == 0 and job.outcome(home / "disk" / job.out) == job.expected:
+                left_out.append(f"{job.name} in a folder that turns read-only: it had ended before")
             elif process.returncode == 0 or "Read-only" not in said or "Traceback" in said:
                 wrong.append(f"{job.name} in a folder that turned read-only: {process.returncode} {said[-500:]}")
     return wrong

@@ -106,11 +106,10 @@ def work(pipe: Connection, folder: str) -> None:
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
     all_readers = readers()
-    for reader in (
-        reader for reader in all_readers if not reader.odd
-    ):  # whole files are read, and whatever is imported late is imported now
+    for reader in (r for r in all_readers if not r.odd):  # read whole, so that what is imported late is there
         _fill(Path(folder), reader.files)
         reader.check(reader.read(Path(folder)))
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # libtiff speaks of every damage there
     guard = Guard()
     os.chdir(folder)
     limit = _status("VmSize") + LARGEST

@@ -8,6 +8,7 @@ import subprocess
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from itertools import cycle, islice
 from pathlib import Path
 from time import perf_counter, sleep
 
@@ -17,7 +18,7 @@ from fire.small import INTERVAL
 from fire.summary import Part
 from orbitpool import modelfile
 
-KILLS = {1: 50, 2: 16}  # by how many processes a command has; more than one are under torchrun
+KILLS = {1: 50, 2: 20}  # by how many processes a command has; more than one are under torchrun
 
 
 @dataclass
@@ -33,11 +34,14 @@ class Record:
 def run(seconds: float, seed: int, processes: int = 1) -> Part:
     """Kill until there are enough kills, in chains of some on the same run, each ended by a whole run."""
     start, rng, record, kills = perf_counter(), random.Random(seed), Record(), KILLS[processes]
+    blows = ALONE if processes == 1 else UNDER_TORCHRUN
     with prepared(processes) as (home, jobs), ThreadPoolExecutor(2) as crew:
+        turns = [cycle(blows[n % len(blows) :] + blows[: n % len(blows)]) for n in range(len(jobs))]
         while (left := kills - record.kills.total()) > 0 and perf_counter() - start < seconds:
             links = [min(left, rng.randint(2, 5) if processes == 1 else 1) for _ in jobs]
+            chains = [list(islice(turn, n)) for turn, n in zip(turns, links, strict=True)]
             seeds = [rng.random() for _ in jobs]
-            list(crew.map(lambda job, n, s: _chain(job, home, random.Random(s), record, n), jobs, links, seeds))
+            list(crew.map(lambda job, c, s: _chain(job, home, random.Random(s), record, c), jobs, chains, seeds))
     count, worst = record.kills.total(), max(record.lost, default=(0, "nothing"))
     return Part(
         "kills" if processes == 1 else "under torchrun",
@@ -50,13 +54,12 @@ def run(seconds: float, seed: int, processes: int = 1) -> Part:
     )
 
 
-def _chain(job: Job, home: Path, rng: random.Random, record: Record, kills: int) -> None:
+def _chain(job: Job, home: Path, rng: random.Random, record: Record, blows: list[Blow]) -> None:
     """Kill a run some times, let it end, and compare."""
     folder = home / f"killed-{job.name}"
     folder.mkdir()
     code = 1
-    for _ in range(kills):
-        blow = rng.choice(ALONE if job.processes == 1 else UNDER_TORCHRUN)
+    for blow in blows:
         late = rng.random() < 0.85
         moment = rng.uniform(0, job.length if late else job.begins)
         code, said, struck = _killed(job, home, folder, blow, moment, late)
