@@ -95,7 +95,7 @@ def list_rows(results: Results = Path("results")) -> None:
 
 @app.command()
 def reproduce(
-    table: Annotated[str, typer.Argument(help="table1 to table5, figure3, figure4 or invariance.")],
+    table: Annotated[str, typer.Argument(help="table1 to table5, beyond, figure3, figure4 or invariance.")],
     rows: Annotated[str | None, typer.Option(help="Rows by name or first word, with commas; else all.")] = None,
     seeds: Annotated[int | None, typer.Option(min=1, help="How many seeds.")] = None,
     device: Device = "auto",
@@ -162,8 +162,8 @@ def fit(
     transforms: Annotated[
         str | None,
         typer.Option(
-            help="For images: combined (if not given), rotation, translation, scaling, none, or a .npy file of "
-            "matrices (S, D2, D1). For sound: shifts (if not given) or none."
+            help="For images: auto (if not given: found in them), combined, rotation, translation, scaling, none, or a "
+            ".npy file of matrices (S, D2, D1). For sound: shifts (if not given) or none."
         ),
     ] = None,
     components: Annotated[int, typer.Option(min=1, help="How many filters.")] = 256,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,13 @@ def accuracies(trial: Trial) -> tuple[list[float], dict[str, Any]]:
     with stages("classify"):
         fitted, right = classify(recipe, data, encoded, seed)
     chosen = {"C": [float(c.C_) for c in fitted], "solver_steps": [int(c.n_iter_) for c in fitted]}
-    return right, {"data": data.provenance, "source": data.source, **chosen}
+    return right, {"data": data.provenance, "source": data.source, **chosen, **_found(features)}
+
+
+def _found(features: Any) -> dict[str, str]:
+    """Which transformations were found in the data, if the learner was to find them."""
+    discovery = getattr(getattr(features, "learner_", features), "discovery_", None)
+    return {} if discovery is None else {"found": discovery.words(), "overlaps": discovery.table()}
 
 
 def settings(recipe: Recipe, quick: bool) -> dict[str, Any]:
@@ -62,8 +69,20 @@ def load_data(recipe: Recipe, seed: int, quick: bool, data_dir: Path | None) -> 
     if recipe.dataset in datasets.VARIATIONS:
         data = datasets.mnist_variation(recipe.dataset, seed, data_dir)
     else:
-        data = {"cifar10": datasets.cifar10, "stl10": datasets.stl10}[recipe.dataset](data_dir)
+        data = READERS[recipe.dataset](data_dir)
     return data.first(**QUICK[recipe.table]["images"]) if quick else data
+
+
+def _upright(data_dir: Path | None) -> Dataset:
+    """Digits of MNIST, of which as many are learned from as of its variations."""
+    return datasets.mnist(data_dir).first(train=10_000)
+
+
+READERS: dict[str, Callable[[Path | None], Dataset]] = {
+    "cifar10": datasets.cifar10,
+    "stl10": datasets.stl10,
+    "mnist": _upright,
+}
 
 
 def classify(

@@ -18,11 +18,13 @@ CHECKPOINT_EVERY = 5000  # updates
 IRRELEVANT = {"device", "random_state", "verbose", "checkpoint", "checkpoint_every"}  # to what a result is
 
 
-def build_transforms(spec: Spec) -> TransformSet:
-    """The transformation set that a recipe names."""
+def build_transforms(spec: Spec) -> Any:
+    """The transformation set that a recipe names, or "auto"."""
     name, arguments = spec
+    if name == "auto":
+        return name
     if name in ("union", "compose"):
-        return getattr(transforms, name)(*(build_transforms(each) for each in arguments["sets"]))  # type: ignore[no-any-return]
+        return getattr(transforms, name)(*(build_transforms(each) for each in arguments["sets"]))
     made: TransformSet = getattr(transforms, name)(**arguments)
     return made
 

@@ -1,76 +1,17 @@
-"""Every row of the paper's Tables 1-5, as data: what was done, and what the paper reports.
+"""Every row of the paper's Tables 1-5, and of what goes beyond it, as data: what was done, and what the paper reports.
 
 Where the paper is silent the settings are the authors' published code's (CIFAR-10) or were chosen on validation data.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from math import pi
-from typing import Any, Literal
+from typing import Any
 
-Spec = tuple[str, Mapping[str, Any]]  # a function of orbitpool.transforms and its arguments, or ("union", {"sets": …})
+from orbitpool.experiments.beyond import auto_rows
+from orbitpool.experiments.recipe import QUICK, Recipe, Spec
 
-
-@dataclass(frozen=True)
-class Recipe:
-    """One row of a table."""
-
-    table: str
-    row: str
-    method: str
-    metric: Literal["error", "accuracy"]
-    paper: float | None  # percent
-    dataset: str = ""  # none: a result of others that this library does not run
-    learner: str | None = None
-    parameters: Mapping[str, Any] = field(default_factory=dict)
-    transforms: Spec | None = None
-    conv: Mapping[str, Any] | None = None  # arguments of ConvFeatures; None for whole images
-    speech: Mapping[str, Any] | None = None  # arguments of SpeechFeatures; None for images
-    choices: tuple[Mapping[str, Any], ...] | None = None  # further parameters, to be chosen on the training data
-    classifier: Mapping[str, Any] = field(default_factory=dict)
-    repeats: int = 5  # seeds
-    folds: bool = False  # whether the data has published folds, over which a single seed is repeated
-    paper_std: float | None = None
-
-    @property
-    def key(self) -> str:
-        """A name for files."""
-        return f"{self.table}-{self.row}".replace(" ", "-").replace("/", "-").lower()
-
-    @property
-    def effort(self) -> float:
-        """Roughly how long a run takes against other rows of the table: a part grows with the poses."""
-        poses, learned = 4 if self.transforms is None else 6, len(self.choices or (None,))
-        return float(self.parameters.get("n_components", 200) * poses * learned)
-
-    def quick(self) -> Recipe:
-        """The same in small: fewer filters, epochs, patches."""
-        parameters = {**self.parameters, **QUICK[self.table]["parameters"]} if self.learner else {}
-        conv = None if self.conv is None else {**self.conv, **QUICK[self.table]["conv"]}
-        return replace(self, parameters=parameters, conv=conv, choices=None, repeats=1)
-
-
-# Small enough for two cores: all six sets of Table 1 in some minutes.
-QUICK: dict[str, dict[str, Any]] = {
-    "table1": {
-        "parameters": {"n_components": 200, "n_iter": 15},
-        "images": {"train": 10_000, "valid": 2000, "test": 10_000},
-    },
-    "table2": {
-        "parameters": {"n_components": 100, "n_iter": 2},
-        "conv": {"n_patches": 20_000},
-        "images": {"train": 2000, "test": 2000},
-    },
-    "table3": {
-        "parameters": {"n_components": 100, "n_iter": 2},
-        "conv": {"n_patches": 20_000},
-        "images": {"train": 5000, "test": 2000},
-    },
-    "table4": {"parameters": {"n_components": 64, "n_iter": 5}},
-    "table5": {"parameters": {"n_components": 64, "n_iter": 5}},
-}
+__all__ = ["FIGURES", "GAUSSIAN", "MANY", "QUICK", "TABLES", "Recipe", "Spec", "select"]
 
 TURNS: Spec = ("rotations", {"window": 28, "count": 16, "step": pi / 8})
 MORE_TURNS: Spec = ("rotations", {"window": 28, "count": 32, "step": pi / 16})  # not the paper's
@@ -295,6 +236,7 @@ TABLES: dict[str, list[Recipe]] = {
     ),
 }
 
+TABLES["beyond"] = auto_rows(TABLES["table1"], TABLES["table2"])
 
 FIGURES = ("figure3", "figure4", "invariance")  # the last is not the paper's: it measures what the paper is about
 

@@ -16,6 +16,7 @@ TITLES = {
     "table3": "Table 3: STL-10, test accuracy",
     "table4": "Table 4: phones of TIMIT, linear classifier, test accuracy",
     "table5": "Table 5: phones of TIMIT, RBF-kernel classifier, test accuracy",
+    "beyond": "Beyond the paper: transformations that are found in the data",
     "figure3": "Figure 3: the data sets, and filters on turned digits",
     "figure4": "Figure 4: filters on natural images",
 }
