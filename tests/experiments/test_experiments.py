@@ -22,6 +22,7 @@ def test_every_row_of_the_paper_is_there():
         "table3": 8,
         "table4": 5,
         "table5": 7,
+        "beyond": 0,
     }
     keys = [recipe.key for rows in recipes.TABLES.values() for recipe in rows]
     assert len(set(keys)) == len(keys)
@@ -38,7 +39,7 @@ def test_recipes_build(table):
         else:
             features = phones.make_features(recipe, 0, "cpu")
         learner = getattr(features, "learner", features)
-        assert (getattr(learner, "transforms", None) is None) == ("TI" not in recipe.row)
+        assert (getattr(learner, "transforms", None) is None) == (recipe.transforms is None)
         assert runner.settings(recipe, True) != runner.settings(recipe, False)
     combined = next(r for r in recipes.select("table2") if r.row == "TIRBM combined")
     assert len(making.build_transforms(combined.transforms)) == 10
@@ -92,6 +93,16 @@ def test_a_row_is_run_once_a_seed_and_kept(tiny, tmp_path, said, monkeypatch):
     path.write_text("{}")
     with pytest.raises(ValueError, match="is not a result of orbitpool"):
         next(runner.reproduce([recipe], tmp_path, **options))
+
+
+def test_a_row_says_which_transformations_it_found(tiny, tmp_path, monkeypatch):
+    monkeypatch.setattr("orbitpool.discovery.auto.STEPS", 2)
+    monkeypatch.setitem(recipes.QUICK, "beyond", recipes.QUICK["table1"])
+    rows = recipes.select("beyond", ["trans auto", "mnist auto"])
+    for result in runner.reproduce(rows, tmp_path, quick=True, data_dir=tiny, device="cpu"):
+        assert result["settings"]["features"]["transforms"] == "auto"
+        assert "poses of filters of" in result["runs"][0]["found"]
+        assert result["runs"][0]["overlaps"].startswith("turned by degrees")
 
 
 def test_an_interrupted_run_is_no_result_and_goes_on(tiny, tmp_path, monkeypatch):

@@ -18,7 +18,7 @@ from torch.nn.functional import interpolate
 from orbitpool import together
 from orbitpool.discovery import words
 from orbitpool.discovery.candidates import Move, candidates, window_of
-from orbitpool.discovery.ranges import Ranges, ranges, reach
+from orbitpool.discovery.ranges import MIRRORED, Ranges, ranges, reach
 from orbitpool.discovery.telling import overlaps
 from orbitpool.kernels import choose_device
 from orbitpool.transforms import TransformSet
@@ -27,7 +27,6 @@ from orbitpool.transforms.families import as_shape
 FAMILIES = ("turn", "shift down", "shift right", "scale", "mirror")
 LOCAL = ("turn", "scale")  # for patches: pooling over places makes up for shifts, and a mirrored patch is another one
 THRESHOLD = 0.75  # overlap from which on moved images count as images of the same kind
-MIRRORED = 0.9  # the same for mirror images, to which no smaller move leads
 FEWEST = 300  # images below which nothing can be said
 MOST = 10_000  # images that are looked at
 STEPS = 1000  # in which the network learns

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from orbitpool import together
 from orbitpool.discovery.candidates import STILL, Move, moved, window_of
+from orbitpool.discovery.ranges import MIRRORED
 from orbitpool.discovery.words import NAMES
 from orbitpool.wholefile import whole
 
@@ -28,7 +29,7 @@ LETTERS = 13  # pixels
 EXPLAINED = (
     "Each row moves two of the images further and further. The number below is the overlap: how much the moved images, "
     "all together, look like the images as they are. 1: nobody can tell whether an image was moved. 0: everybody can. "
-    "Poses go as far as it stays at {threshold:g} or above (green)."
+    "Poses go as far as it stays at {threshold:g} or above (green); mirror images take {mirrored:g}."
 )
 
 
@@ -41,10 +42,14 @@ def draw(found: Discovery, path: Path) -> Path:
         families.setdefault(finding.family, []).append(finding)
     columns = 1 + max(map(len, families.values()))
     images = SHOWN if found.examples is not None else 0
-    wide = columns * (TILE + GAP) + CHART + 4 * GAP
+    wide = columns * (TILE + GAP) + CHART + 6 * GAP
     tall = images * (TILE + 4) + (90 if not images else 56)
     said = f"Found: {found.words()}.".replace("×", "x")  # the font lacks it
-    text = [*wrap(said, wide // 7), "", *wrap(EXPLAINED.format(threshold=found.threshold), wide // 7)]
+    text = [
+        *wrap(said, wide // 7),
+        "",
+        *wrap(EXPLAINED.format(threshold=found.threshold, mirrored=MIRRORED), wide // 7),
+    ]
     top = (len(text) + 2) * (LETTERS + 5)
     sheet = Image.new("RGB", (wide, top + tall * len(families) + GAP), PAPER)
     pen, font = ImageDraw.Draw(sheet), ImageFont.load_default(LETTERS)

@@ -13,6 +13,7 @@ import numpy as np
 from orbitpool import transforms as T
 
 BUDGET = 32  # poses at most
+MIRRORED = 0.9  # overlap from which on mirror images count, to which no smaller move leads
 APART = 14  # neighbouring poses move the rim of a filter by this part of the field's side, or by a pixel
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -74,8 +75,10 @@ def load_data(recipe: Recipe, seed: int, quick: bool, data_dir: Path | None) -> 
 
 
 def _upright(data_dir: Path | None) -> Dataset:
-    """Digits of MNIST, of which as many are learned from as of its variations."""
-    return datasets.mnist(data_dir).first(train=10_000)
+    """Digits of MNIST in 0-1, of which as many are learned from as of its variations."""
+    data = datasets.mnist(data_dir).first(train=10_000)
+    X_train, X_test = (np.float32(1 / 255) * images for images in (data.X_train, data.X_test))
+    return replace(data, X_train=X_train, X_test=X_test)
 
 
 READERS: dict[str, Callable[[Path | None], Dataset]] = {
