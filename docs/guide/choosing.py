@@ -105,6 +105,26 @@ for name, row in zip(data, errors, strict=True):
     print(f"{name:<8} digits: best with {list(sets)[row.argmin()]} ({row.min():.1%}), with none {row[0]:.1%}")
 
 # %%
+# Or let them be found
+# --------------------
+# ``transforms="auto"`` needs no labels. A small network is taught to tell moved digits from digits as they are. Where
+# it fails, moved digits look like digits, and the data has that transformation: filters get poses as far as that goes.
+
+from orbitpool import discover
+
+for name, X in data.items():
+    print(f"{name:<8} digits: {discover(X, random_state=0).words()}")
+
+# %%
+# For the turned ones in pictures: what was tried, and how much digits moved like this look like the others.
+
+discover(data["turned"], random_state=0).picture("found.png")
+figure, ax = plt.subplots(figsize=(10, 10), layout="constrained")
+ax.imshow(plt.imread("found.png"))
+ax.axis("off")
+plt.show()
+
+# %%
 # How many poses, how many filters
 # --------------------------------
 # On turned digits: the full circle in 1 to 32 steps with 64 filters, and 16 to 128 filters with 1 and with 16 poses.

@@ -4,8 +4,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from orbitpool import datasets, images, kernels, modules, orbit, speech, transforms
+    from orbitpool import datasets, discovery, images, kernels, modules, orbit, speech, transforms
     from orbitpool.classifiers import LinearSVM, SoftmaxRegression
+    from orbitpool.discovery import discover
     from orbitpool.images import ConvFeatures, Stack
     from orbitpool.learners import TIOMP, TIRBM, Diverged, Shards, TIAutoencoder
     from orbitpool.modelfile import ModelFileError
@@ -27,6 +28,8 @@ __all__ = [
     "TIAutoencoder",
     "TransformSet",
     "datasets",
+    "discover",
+    "discovery",
     "images",
     "kernels",
     "load",
@@ -51,6 +54,7 @@ _HOMES = {
     "TIOMP": "learners",
     "TIRBM": "learners",
     "TransformSet": "transforms",
+    "discover": "discovery",
     "load": "models",
 }
 

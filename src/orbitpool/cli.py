@@ -163,8 +163,8 @@ def fit(
     transforms: Annotated[
         str | None,
         typer.Option(
-            help="For images: combined (if not given), rotation, translation, scaling, none, or a .npy file of "
-            "matrices (S, D2, D1). For sound: shifts (if not given) or none."
+            help="For images: auto (if not given: found in them), combined, rotation, translation, scaling, none, or a "
+            ".npy file of matrices (S, D2, D1). For sound: shifts (if not given) or none."
         ),
     ] = None,
     components: Annotated[int, typer.Option(min=1, help="How many filters.")] = 256,

@@ -97,6 +97,16 @@ def test_a_row_is_run_once_a_seed_and_kept(tiny, tmp_path, said, monkeypatch):
         next(runner.reproduce([recipe], tmp_path, **options))
 
 
+def test_a_row_says_which_transformations_it_found(tiny, tmp_path, monkeypatch):
+    monkeypatch.setattr("orbitpool.discovery.auto.STEPS", 2)
+    monkeypatch.setitem(recipes.QUICK, "beyond", recipes.QUICK["table1"])
+    rows = recipes.select("beyond", ["trans auto", "mnist auto"])
+    for result in runner.reproduce(rows, tmp_path, quick=True, data_dir=tiny, device="cpu"):
+        assert result["settings"]["features"]["transforms"] == "auto"
+        assert "poses of filters of" in result["runs"][0]["found"]
+        assert result["runs"][0]["overlaps"].startswith("turned by degrees")
+
+
 def test_an_interrupted_run_is_no_result_and_goes_on(tiny, tmp_path, monkeypatch):
     recipe = recipes.select("table1", ["rot TIRBM"])[0]
     monkeypatch.setitem(

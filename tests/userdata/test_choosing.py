@@ -63,5 +63,5 @@ def test_transformations_by_name_and_out_of_a_file(tmp_path):
     assert_allclose(poses.to_dense(), turns.to_dense())
     with pytest.raises(ValueError, match=r"has shape \(3, 36, 64\); give \(S, D2, D1\), where D1 is 9×9 = 81"):
         choose_poses(str(tmp_path / "turns.npy"), (9, 9), False)
-    with pytest.raises(ValueError, match=r"'turns'; choose one of 'combined', .*or give a \.npy file"):
+    with pytest.raises(ValueError, match=r"'turns'; choose one of 'auto', 'combined', .*or give a \.npy file"):
         choose_poses("turns", (8, 8), False)

@@ -1,6 +1,7 @@
-"""Transformations out of data: learned from pairs of inputs, and as a picture."""
+"""Transformations out of data: which ones it has, and ones that are learned from pairs of inputs."""
 
+from orbitpool.discovery.auto import Discovery, discover
 from orbitpool.discovery.operators import learn_transforms
 from orbitpool.discovery.sheet import draw_operators
 
-__all__ = ["draw_operators", "learn_transforms"]
+__all__ = ["Discovery", "discover", "draw_operators", "learn_transforms"]

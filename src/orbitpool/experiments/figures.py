@@ -78,7 +78,7 @@ def figure3(quick: bool, data_dir: Path | None, device: str) -> Drawn:
             learner = make_features(recipe, 0, str(choose_device(device, None)))
             fit(learner, data.X_train)
             W = learner.components_[:100].reshape(-1, 28, 28)
-            drawn, orbits[title] = draw_filters(title, W, learner.transforms, 28)
+            drawn, orbits[title] = draw_filters(title, W, learner.transforms_, 28)
             pictures |= drawn
     return pictures, {"sources": sources, "orbits": orbits}
 

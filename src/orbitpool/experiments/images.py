@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -47,8 +48,11 @@ def accuracies(trial: Trial) -> tuple[list[float], dict[str, Any]]:
 
 
 def _poses(features: Any) -> dict[str, Any]:
-    """What learned poses became."""
+    """What learned poses became, or which transformations were found in the data, and how."""
     learned = isinstance(getattr(features, "transforms", None), LearnedSet)
+    discovery = getattr(getattr(features, "learner_", features), "discovery_", None)
+    if discovery is not None:
+        return {"found": discovery.words(), "overlaps": discovery.table()}
     return {"poses": list(features.transforms_.labels)} if learned else {}
 
 
@@ -88,8 +92,22 @@ def load_data(recipe: Recipe, seed: int, quick: bool, data_dir: Path | None) -> 
     if recipe.dataset in (*datasets.VARIATIONS, TILT):
         data = datasets.mnist_variation(recipe.dataset, seed, data_dir)
     else:
-        data = {"cifar10": datasets.cifar10, "stl10": datasets.stl10}[recipe.dataset](data_dir)
+        data = READERS[recipe.dataset](data_dir)
     return data.first(**QUICK[recipe.table]["images"]) if quick else data
+
+
+def _upright(data_dir: Path | None) -> Dataset:
+    """Digits of MNIST in 0-1, of which as many are learned from as of its variations."""
+    data = datasets.mnist(data_dir).first(train=10_000)
+    X_train, X_test = (np.float32(1 / 255) * images for images in (data.X_train, data.X_test))
+    return replace(data, X_train=X_train, X_test=X_test)
+
+
+READERS: dict[str, Callable[[Path | None], Dataset]] = {
+    "cifar10": datasets.cifar10,
+    "stl10": datasets.stl10,
+    "mnist": _upright,
+}
 
 
 def classify(

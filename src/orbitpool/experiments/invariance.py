@@ -117,9 +117,9 @@ class Study:
             on = fitted.transform(images)
             chosen = np.sort(np.argsort(on.mean(0))[::-1][:SHOWN])
             title = f"filters of the {model} on {name} digits"
-            window = images.shape[1:] if fitted.transforms is None else fitted.transforms.window_shape
+            window = images.shape[1:] if fitted.transforms_ is None else fitted.transforms_.window_shape
             W = fitted.components_[chosen].reshape(-1, *window)
-            pictures, orbits = draw_filters(title, W, fitted.transforms, images.shape[1], chosen)
+            pictures, orbits = draw_filters(title, W, fitted.transforms_, images.shape[1], chosen)
             self.pictures |= pictures
             self.numbers["orbits"][title] = orbits
             drawn[model] = title, chosen

@@ -19,13 +19,15 @@ IRRELEVANT = {"device", "random_state", "verbose", "checkpoint", "checkpoint_eve
 LATER = {"poses": "pool", "output": "flat"}  # parameters that results from before do without, which had these values
 
 
-def build_transforms(spec: Spec) -> TransformSet:
-    """The transformation set that a recipe names."""
+def build_transforms(spec: Spec) -> Any:
+    """The transformation set that a recipe names, or "auto"."""
     name, arguments = spec
     if name == "learned":
         return transforms.learned(build_transforms(arguments["start"]), **arguments["how"])
+    if name == "auto":
+        return name
     if name in ("union", "compose"):
-        return getattr(transforms, name)(*(build_transforms(each) for each in arguments["sets"]))  # type: ignore[no-any-return]
+        return getattr(transforms, name)(*(build_transforms(each) for each in arguments["sets"]))
     made: TransformSet = getattr(transforms, name)(**arguments)
     return made
 

@@ -13,6 +13,9 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
+from orbitpool.discovery import Discovery, discover
+from orbitpool.discovery.auto import MOST as MOST_JUDGED
+from orbitpool.discovery.auto import THUMBNAIL, thumbnails
 from orbitpool.encoders import Encoder
 from orbitpool.images.module import ConvModule
 from orbitpool.images.patches import (
@@ -29,7 +32,7 @@ from orbitpool.images.patches import (
 from orbitpool.images.whitening import CONTRAST, FLOOR, normalize_contrast, whitening
 from orbitpool.kernels import cells, choose_device
 from orbitpool.kernels.products import dense_room, fused
-from orbitpool.learners import Learner
+from orbitpool.learners import Learner, finding
 from orbitpool.learners.around import AroundLearner
 from orbitpool.learners.checks import at_least, finite, one_of, whole
 from orbitpool.learners.training import seed_of
@@ -39,6 +42,7 @@ CellSums = Callable[[Tensor, Tensor], Tensor]  # images (N, H, W, C) and the cel
 FEWEST = 64  # patches that an image is filled up to where there are kernels
 MOST = 65_535  # images that a GPU takes at a time
 BUDGET = 128 * 2**20  # bytes of patches, or of their features, at a time
+PATCH = 8  # pixels a side, where neither transformations nor anybody else says so
 
 
 class ConvFeatures(AroundLearner):
@@ -51,9 +55,10 @@ class ConvFeatures(AroundLearner):
     Parameters
     ----------
     learner : Learner
-        A TIRBM, TIAutoencoder or TIOMP; its transformations say how large patches are.
+        A TIRBM, TIAutoencoder or TIOMP; its transformations say how large patches are. With `transforms="auto"` they
+        are found on whole images, which show what patches do not: which way is up.
     patch_size : int or (int, int), optional
-        Needed only if the learner has no transformations.
+        Needed only if the learner has no transformations; 8 if they are to be found.
     n_patches : int
         Random patches to learn from.
     stride : int
@@ -137,6 +142,7 @@ class ConvFeatures(AroundLearner):
         groups, device = by_size(X), choose_device(self.device, X)
         self._check_images(groups, groups[0][1].shape[3])
         seed = seed_of(self.random_state)
+        found = self._discover(groups, seed, device) if self._is_auto else None
         patches = self._normalize(self._some_patches(groups, torch.Generator().manual_seed(seed), device))
         finite(patches)
         mean, P = self._whitening(patches)
@@ -144,11 +150,24 @@ class ConvFeatures(AroundLearner):
         learner = clone(self.learner)
         if learner.random_state is None:
             learner.set_params(random_state=seed)
-        self.learner_ = learner.set_params(device=str(device)).fit(patches)
+        learner.set_params(device=str(device))
+        self.learner_ = learner.fit(patches) if found is None else learner._fit_found(patches, found)
         self.mean_, self.whitening_ = mean.cpu().numpy(), P.cpu().numpy()
         self.image_shape_ = np.array(groups[0][1].shape[1:])
         self.n_features_in_ = prod(groups[0][1].shape[1:])
         return self
+
+    def _discover(self, groups: Groups, seed: int, device: torch.device) -> Discovery:
+        """Which transformations the images have, judged on thumbnails of some of them."""
+        share = min(1.0, MOST_JUDGED / sum(len(images) for _, images in groups))
+        side = min(THUMBNAIL, *(min(images.shape[1:3]) for _, images in groups))
+        generator, small = torch.Generator().manual_seed(seed), []
+        for _, images in groups:
+            some = torch.randperm(len(images), generator=generator)[: max(1, round(share * len(images)))]
+            chosen = as_floats(images[some.to(images.device)], device)
+            small.append(thumbnails(chosen.movedim(3, 1), side))
+        found = discover(torch.cat(small).movedim(1, 3), patch=self._patch, random_state=seed, device=str(device))
+        return finding.told(found, self.learner.verbose)
 
     def _some_patches(self, groups: Groups, generator: torch.Generator, device: torch.device) -> Tensor:
         """Random patches as floats, (n_patches, D): of each size as large a share as its images have."""
@@ -256,12 +275,16 @@ class ConvFeatures(AroundLearner):
         return torch.repeat_interleave(torch.arange(self.grid), torch.tensor(sizes))
 
     @property
+    def _is_auto(self) -> bool:
+        return finding.is_auto(self.learner.transforms)
+
+    @property
     def _patch(self) -> tuple[int, int]:
-        if self.learner.transforms is not None:
+        if self.learner.transforms is not None and not self._is_auto:
             rows, columns, *_ = self.learner.transforms.field_shape
             return rows, columns
-        size = self.patch_size
-        return (size, size) if isinstance(size, int) else size  # type: ignore[return-value]
+        size = PATCH if self.patch_size is None else self.patch_size
+        return (size, size) if isinstance(size, int) else size
 
     def _check(self) -> None:
         if not hasattr(self.learner, "encoder"):
@@ -275,9 +298,10 @@ class ConvFeatures(AroundLearner):
             if getattr(self, name) is not None:
                 at_least(name, getattr(self, name), 0)
         transforms = self.learner.transforms
+        finding.check(transforms)
         if transforms is None and self.patch_size is None:
             raise ValueError("patch_size is None and the learner has no transformations; give one of them")
-        if transforms is not None and len(transforms.field_shape) not in (2, 3):
+        if transforms is not None and not self._is_auto and len(transforms.field_shape) not in (2, 3):
             raise ValueError(f"{transforms!r} is not for images; give transformations of (rows, columns[, poses])")
 
     def _check_fitted(self) -> None:

@@ -29,8 +29,8 @@ class TIAutoencoder(SoftmaxLearner):
     ----------
     n_components : int
         Number of filters K.
-    transforms : TransformSet or None
-        The poses; None for one pose that covers the whole input.
+    transforms : TransformSet, "auto" or None
+        The poses; found in the inputs, which are images, or None for one pose that covers the whole input.
     decoder : {"sigmoid", "linear"}
         For inputs in [0, 1], or real-valued ones.
     loss : {"squared", "cross-entropy"}
@@ -57,12 +57,14 @@ device, random_state
     history_ : dict of lists
         One value an epoch: reconstruction_error, sparsity, validation_error, seconds.
     n_iter_ : int
+    transforms_, discovery_
+        As in `TIRBM`.
     """
 
     def __init__(
         self,
         n_components: int = 256,
-        transforms: TransformSet | None = None,
+        transforms: TransformSet | Literal["auto"] | None = None,
         *,
         decoder: Literal["sigmoid", "linear"] = "sigmoid",
         loss: Literal["squared", "cross-entropy"] = "squared",

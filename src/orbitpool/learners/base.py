@@ -17,9 +17,10 @@ from torch import Tensor
 
 from orbitpool import together
 from orbitpool import transforms as T
+from orbitpool.discovery import Discovery
 from orbitpool.encoders import Encoder
 from orbitpool.kernels import choose_device
-from orbitpool.learners import files
+from orbitpool.learners import files, finding
 from orbitpool.learners.checks import whole, within
 from orbitpool.learners.progress import Progress
 from orbitpool.learners.shards import ShardRows, Shards
@@ -56,7 +57,9 @@ class Learner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     LEARNS_POSES: ClassVar[bool] = False
     REPLAYS: ClassVar[bool] = False  # whether an update is the same operations every time, on the same tensors
     n_features_in_: int
-    transforms_: T.TransformSet | None  # the poses: those given, or what they became
+    transforms_: T.TransformSet | None  # the poses: those given, what they became, or those found
+    discovery_: Discovery | None  # how they were found
+    _found: Discovery | None
 
     def _begin(self, look: Tensor, generator: torch.Generator) -> Parameters:
         """The tensors of a fresh state, from some rows of the data; the generator is the CPU's on every device."""
@@ -110,8 +113,7 @@ class Learner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         for name in ("n_components", "n_iter", "batch_size", "checkpoint_every", "n_iter_no_change"):
             whole(name, getattr(self, name))
         within("validation_fraction", self.validation_fraction, 0, 1)
-        if not isinstance(self.transforms, (T.TransformSet, type(None))):
-            raise ValueError(f"transforms is {self.transforms!r}; give a set made by orbitpool.transforms, or None")
+        finding.check(self.transforms)
         if isinstance(self.transforms, T.LearnedSet) and not self.LEARNS_POSES:
             raise ValueError(f"{type(self).__name__} learns no poses; give the set that they start from, or use TIRBM")
         if self.checkpoint is not None and not Path(self.checkpoint).absolute().parent.is_dir():
@@ -132,16 +134,22 @@ class Learner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         -------
         self
         """
+        return self._fit_found(X, None)
+
+    def _fit_found(self, X: Any, found: Discovery | None) -> Self:
+        """Learn filters, in poses that were found already if they are not given."""
         self._check()
         with files.held(self.checkpoint):
-            self._fit(X)
+            self._fit(X, found)
         return self
 
-    def _fit(self, X: Any) -> None:
+    def _fit(self, X: Any, found: Discovery | None) -> None:
         source = self._source(X, reset=True)
         data = source.fingerprint() if self.checkpoint else None
         restored = files.restore(self, data, source.device) if data else None
         seed = restored.at.seed if restored else seed_of(self.random_state)
+        if finding.is_auto(self.transforms) and restored is None:
+            self._use(found or finding.find(X, source, seed, self.verbose))
         held_out = None
         if self.early_stopping:
             if not isinstance(source, Rows):
@@ -176,6 +184,8 @@ class Learner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         source = self._source(X, reset=before is None, like=before.tensors["sums"] if before else None)
         if before is None:
             seed = seed_of(self.random_state)
+            if finding.is_auto(self.transforms):
+                self._use(finding.find(X, source, seed, self.verbose))
             state = self._start(source, seed)
         else:
             self._check_structure()
@@ -185,6 +195,11 @@ class Learner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         session = Session(source.look(WATCHED, state.at.seed), partial=True)
         self._train(state, source, session, n_iter=state.at.epoch + 1, shuffle=False)
         return self
+
+    def _use(self, found: Discovery) -> None:
+        """Take the poses that were found."""
+        self._found = found
+        self._fit_poses(found.transforms, self.n_features_in_)
 
     def _train(self, state: State, source: Source, session: Session, **options: Any) -> None:
         self._session, save = session, options.get("save")
@@ -220,6 +235,7 @@ class Learner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             setattr(self, attribute, state.tensors[letter].detach().cpu().numpy().copy())
         self.history_, self.n_iter_ = state.at.history, state.at.epoch
         self.transforms_ = None if self.transforms is None else self._operators
+        self.discovery_ = self._found
 
     def _check_structure(self) -> None:
         for name, value in self._started_with.items():
@@ -245,7 +261,7 @@ class Learner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def _rows(self, X: Any, reset: bool) -> Rows:
         """X as rows of D1 numbers, checked but not converted."""
-        X = self._flat(X)
+        X = self._flat(X, reset)
         mapped = isinstance(X, np.memmap)  # its values are checked batch by batch
         named = not isinstance(X, Tensor)
         if named:
@@ -256,11 +272,12 @@ class Learner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self._check_width(X.shape[1], reset, named)
         return Rows(X, working_dtype(X), choose_device(self.device, X), checked=named and not mapped)
 
-    def _flat(self, X: Any) -> Any:
+    def _flat(self, X: Any, reset: bool) -> Any:
         """Images as rows, if X holds images."""
         if getattr(X, "ndim", 2) not in (3, 4):
             return X
-        field = self.transforms.field_shape if self.transforms is not None else tuple(X.shape[1:3])
+        poses = self.transforms if reset else self._operators
+        field = poses.field_shape if isinstance(poses, T.TransformSet) else tuple(X.shape[1:3])
         if len(field) == 2 and tuple(X.shape[1:3]) != field:
             raise ValueError(
                 f"images have shape {tuple(X.shape[1:])}, but the transformations act on fields of "
@@ -276,16 +293,21 @@ class Learner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
                     f"{self.n_features_in_} features as input"
                 )
             return
-        self._operators = T.identity((n_features,)) if self.transforms is None else self.transforms
+        self._found = None
+        self._fit_poses(self.transforms if isinstance(self.transforms, T.TransformSet) else None, n_features)
+        if not named and hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        self.n_features_in_ = n_features
+
+    def _fit_poses(self, transforms: T.TransformSet | None, n_features: int) -> None:
+        """Make transformations those of the model, if they fit its inputs; none of them is one pose."""
+        self._operators = T.identity((n_features,)) if transforms is None else transforms
         pixels = prod(self._operators.field_shape)
         if n_features % pixels:
             raise ValueError(
                 f"X has {n_features} features a row, but the transformations act on fields of {pixels} pixels, "
                 f"{self._operators!r}; give {pixels} times the number of channels"
             )
-        if not named and hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
-        self.n_features_in_ = n_features
         self._filter_size = n_features // pixels * prod(self._operators.window_shape)
 
     @torch.no_grad()

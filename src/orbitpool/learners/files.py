@@ -13,10 +13,11 @@ import torch
 from torch import Tensor
 
 from orbitpool import modelfile
+from orbitpool.discovery import Discovery
 from orbitpool.kernels import choose_device
 from orbitpool.learners.checks import at_least, whole
 from orbitpool.learners.training import Counters, State
-from orbitpool.transforms import LearnedSet
+from orbitpool.transforms import LearnedSet, TransformSet
 from orbitpool.wholefile import alone
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ def pack(learner: Learner, state: State, data: str | None = None) -> tuple[dict[
         "class": type(learner).__name__,
         "parameters": plain_parameters(learner, without="transforms"),
         "transforms": None if learner.transforms is None else shapes,
+        "discovery": learner._found and learner._found.to_json(),
         "n_features_in": learner.n_features_in_,
         "feature_names_in": list(getattr(learner, "feature_names_in_", [])),
         "counters": counters,
@@ -53,15 +55,17 @@ def unpack(
     content: dict[str, Any], tensors: dict[str, Tensor], classes: dict[str, type[Learner]], device: str
 ) -> Learner:
     """The learner that `pack` took apart, to work on a device; whatever is wrong with it raises some exception."""
-    shapes = content["transforms"]
-    transforms = None if shapes is None else modelfile.unpack_transforms(shapes, tensors)
+    transforms, found = _poses(content, tensors)
     parameters = revived_parameters(content)
-    learner = classes[content["class"]](transforms=transforms, **{**parameters, "device": device, "checkpoint": None})
+    given = "auto" if found else transforms
+    learner = classes[content["class"]](transforms=given, **{**parameters, "device": device, "checkpoint": None})
     learner._check()
     learner.set_params(checkpoint=parameters["checkpoint"])
     if transforms is None and content["n_features_in"] not in tensors["state.W"].shape:
         raise ValueError(f"n_features_in is {content['n_features_in']}, which its filters are not made for")
     learner._check_width(content["n_features_in"], reset=True, named=False)
+    if found:
+        learner._use(found)
     if content["feature_names_in"]:
         learner.feature_names_in_ = np.array(content["feature_names_in"], dtype=object)
     state = _state(content, tensors, choose_device(device, None), exact=False)
@@ -78,11 +82,11 @@ def restore(learner: Learner, data: str, device: torch.device) -> State | None:
     content, tensors = modelfile.read(path)
     with modelfile.understood(path):
         theirs, ours = content["parameters"], plain_parameters(learner, without="transforms")
-        kept = content["transforms"] and modelfile.unpack_transforms(content["transforms"], tensors)
+        kept, found = _poses(content, tensors)
         compared = {
             "class": (content["class"], type(learner).__name__),
             **{name: (theirs.get(name), ours[name]) for name in ours if name not in FREE},
-            "transforms": (kept, learner.transforms),
+            "transforms": ("auto" if found else kept, learner.transforms),
             "data (shape, type, some rows)": (content["data"], data),
         }
     for name, (there, here) in compared.items():
@@ -92,8 +96,17 @@ def restore(learner: Learner, data: str, device: torch.device) -> State | None:
                 "delete the file or give another path"
             )
     with modelfile.understood(path):
+        if found:
+            learner._use(found)
         _check_tensors(learner, _state(content, tensors, device, exact=False).tensors)
     return _state(content, tensors, device, exact=True)
+
+
+def _poses(content: dict[str, Any], tensors: dict[str, Tensor]) -> tuple[TransformSet | None, Discovery | None]:
+    """The transformations in a file, and how they were found, if they were."""
+    kept = None if content["transforms"] is None else modelfile.unpack_transforms(content["transforms"], tensors)
+    how = content.get("discovery")
+    return kept, Discovery.from_json(how, kept) if kept is not None and how else None
 
 
 @contextmanager

@@ -35,8 +35,8 @@ class TIOMP(Learner):
     ----------
     n_components : int
         Number of filters K.
-    transforms : TransformSet or None
-        The poses; None for one pose that covers the whole input.
+    transforms : TransformSet, "auto" or None
+        The poses; found in the inputs, which are images, or None for one pose that covers the whole input.
     gamma : int
         Filters to an input.
     unit_norm : bool
@@ -61,6 +61,8 @@ random_state
     history_ : dict of lists
         One value an epoch: reconstruction_error, sparsity (share of filters used), validation_error, seconds.
     n_iter_ : int
+    transforms_, discovery_
+        As in `TIRBM`.
     """
 
     PARAMETERS: ClassVar = {"W": "components_"}
@@ -69,7 +71,7 @@ random_state
     def __init__(
         self,
         n_components: int = 256,
-        transforms: TransformSet | None = None,
+        transforms: TransformSet | Literal["auto"] | None = None,
         *,
         gamma: int = 1,
         unit_norm: bool = True,

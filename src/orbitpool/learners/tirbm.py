@@ -33,8 +33,9 @@ class TIRBM(SoftmaxLearner):
     ----------
     n_components : int
         Number of filters K.
-    transforms : TransformSet or None
-        The poses; None for one pose that covers the whole input. `transforms.learned(start)` has them learned, too.
+    transforms : TransformSet, "auto" or None
+        The poses; found in the inputs, which are images, or None for one pose that covers the whole input.
+        `transforms.learned(start)` has them learned, too.
     visible : {"binary", "gaussian"}
         Inputs in [0, 1], or real-valued ones.
     sigma : float or "learned"
@@ -88,6 +89,10 @@ class TIRBM(SoftmaxLearner):
         One value an epoch: reconstruction_error, sparsity, pseudo_likelihood (binary), validation_error, seconds.
     n_iter_ : int
         Epochs done.
+    transforms_ : TransformSet or None
+        The poses: those given, or those found.
+    discovery_ : Discovery or None
+        How they were found.
     """
 
     LEARNS_POSES: ClassVar = True
@@ -97,7 +102,7 @@ class TIRBM(SoftmaxLearner):
     def __init__(
         self,
         n_components: int = 256,
-        transforms: TransformSet | None = None,
+        transforms: TransformSet | Literal["auto"] | None = None,
         *,
         visible: Literal["binary", "gaussian"] = "binary",
         sigma: float | Literal["learned"] = 1.0,

@@ -149,7 +149,7 @@ class SpeechFeatures(AroundLearner):
         one_of("normalize", self.normalize, ("global", "speaker"))
         one_of("with_mfcc", self.with_mfcc, (False, True))
         transforms = None if self.learner is None else self.learner.transforms
-        if transforms is not None and transforms.field_shape != (self.frames,):
+        if transforms is not None and getattr(transforms, "field_shape", None) != (self.frames,):
             raise ValueError(
                 f"frames is {self.frames}, but {transforms!r} acts on others; "
                 f"give transforms.time_shifts({self.frames}, …)"

@@ -11,9 +11,12 @@ from typing import Any
 import numpy as np
 
 from orbitpool import transforms as T
+from orbitpool.discovery.auto import FEWEST
+from orbitpool.discovery.ranges import BUDGET
 from orbitpool.experiments.recipes import GAUSSIAN
 from orbitpool.images import ConvFeatures
 from orbitpool.learners import TIRBM, Learner
+from orbitpool.progress import say
 from orbitpool.transforms.set import by
 from orbitpool.userdata.reading import Bytes, load_array
 
@@ -61,9 +64,11 @@ def _is_drawn(images: Sequence[Bytes]) -> bool:
 
 def make_model(look: Look, transforms: str, settings: Mapping[str, Any], seed: int, device: str) -> tuple[Any, str]:
     """A model for such images, not fitted yet, and what was chosen in words."""
-    poses = choose_poses(transforms, look.sizes[0] if look.whole else (PATCH, PATCH), look.whole)
+    field = look.sizes[0] if look.whole else (PATCH, PATCH)
+    poses: Any = "auto" if transforms == "auto" else choose_poses(transforms, field, look.whole)
+    number, window = (BUDGET, field) if poses == "auto" else (len(poses), poses.window_shape)
     channels = 3 if look.coloured else 1
-    fits = POSES_AT_ONCE // (len(poses) * (settings["n_components"] + channels * prod(poses.window_shape)))
+    fits = POSES_AT_ONCE // (number * (settings["n_components"] + channels * prod(window)))
     batch = max(1, min(200, fits))
     if look.whole:
         batch = min(batch, 100, max(10, len(look.sizes) // 100))  # a thousand images need many small steps
@@ -74,22 +79,28 @@ def make_model(look: Look, transforms: str, settings: Mapping[str, Any], seed: i
     stride = min(3, max(1, round((places / PLACES) ** 0.5)))
     features = ConvFeatures(learner, n_patches=PATCHES, stride=stride, device=device, random_state=seed)
     return features, (
-        f"learning {PATCHES:,} patches of {by(poses.field_shape)} pixels in {'colour' if channels == 3 else 'grey'}, "
+        f"learning {PATCHES:,} patches of {by(field)} pixels in {'colour' if channels == 3 else 'grey'}, "
         f"with Gaussian units; encoding them {stride} apart, averaged over quadrants; {_trained(learner)}"
     )
 
 
 def _trained(learner: Learner) -> str:
-    return (
-        f"{learner.n_components} filters in {len(learner.transforms)} poses, {learner.n_iter} epochs in batches of "
-        f"{learner.batch_size}"
-    )
+    poses = "poses to be found" if learner.transforms == "auto" else f"{len(learner.transforms or (None,))} poses"
+    return f"{learner.n_components} filters in {poses}, {learner.n_iter} epochs in batches of {learner.batch_size}"
+
+
+def usual_name(images: int) -> str:
+    """The transformations for so many images if nobody names any: found in them if they are enough for that."""
+    if images >= FEWEST:
+        return "auto"
+    say(f"{images} images are too few to find out which transformations they have, {FEWEST} would do: taking some")
+    return "combined"
 
 
 def check_name(name: str) -> None:
     """Raise ValueError for what is neither a name of transformations nor a .npy file."""
-    if name not in SETS and not (name.endswith(".npy") and Path(name).is_file()):
-        names = ", ".join(map(repr, SETS))
+    if name not in (*SETS, "auto") and not (name.endswith(".npy") and Path(name).is_file()):
+        names = ", ".join(map(repr, ("auto", *SETS)))
         raise ValueError(f"transforms is {name!r}; choose one of {names}, or give a .npy file of matrices (S, D2, D1)")
 
 

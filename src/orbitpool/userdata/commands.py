@@ -62,10 +62,17 @@ def fit(source: Path, out: Path, kind: str | None, **options: Any) -> Any:
         model = KINDS[name].learn(source, checkpoint=kept, checkpoint_every=CHECKPOINT_EVERY, **options)
     if interrupted(model):
         raise KeyboardInterrupt  # half a model is not what was asked for
-    getattr(model, "learner_", model).set_params(checkpoint=None)
+    learner = getattr(model, "learner_", model).set_params(checkpoint=None)
     model.save(out)
+    if learner.discovery_ is not None:
+        say(f"how transformations were found: {learner.discovery_.picture(picture_of(out))}")
     kept.unlink(missing_ok=True)
     return model
+
+
+def picture_of(out: Path) -> Path:
+    """Where the picture is that shows which transformations were found, beside the model."""
+    return out.with_name(f"{out.stem}-transformations.png")
 
 
 def checkpoint_of(out: Path) -> Path:

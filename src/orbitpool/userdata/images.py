@@ -18,7 +18,7 @@ from orbitpool.images import ConvFeatures, Stack
 from orbitpool.learners import Learner
 from orbitpool.progress import say, task
 from orbitpool.transforms.set import by
-from orbitpool.userdata.choosing import Look, check_name, make_model
+from orbitpool.userdata.choosing import Look, check_name, make_model, usual_name
 from orbitpool.userdata.items import Columns
 from orbitpool.userdata.reading import LARGEST, Bytes, Images, open_images, shaped
 
@@ -28,8 +28,7 @@ AT_ONCE = 100  # images in memory while they are encoded
 
 def learn(source: Path, transforms: str | None, seed: int, device: str, strict: bool, **settings: Any) -> Any:
     """A model of images: ConvFeatures, or a TIRBM where they are small and of one size."""
-    name = transforms or "combined"
-    check_name(name)
+    check_name(transforms or "auto")
     found = _open(source, strict)
     chosen = np.sort(np.random.default_rng(seed).permutation(len(found))[:MOST]).tolist()
     say(f"reading {len(chosen):,} of {len(found):,} images in {source}, shrunk to {LARGEST} pixels a side at most")
@@ -39,10 +38,11 @@ def learn(source: Path, transforms: str | None, seed: int, device: str, strict: 
         raise ValueError(f"none of {len(chosen):,} images in {source} can be read; see the reasons above")
     look = Look.at(images)
     say(look.in_words())
+    name = transforms or usual_name(len(images))
     model, words = make_model(look, name, {"n_iter": 20, **settings}, seed, device)
     say(words)
     try:
-        return model.fit(_inputs(model, images, grey=not look.coloured))
+        return model.fit(_inputs(model, images, not look.coloured, look.sizes[0]))
     except FloatingPointError as error:
         raise ValueError(
             "learning diverged: images may have too little contrast to learn from; look at them, or set a lower "
@@ -67,7 +67,7 @@ def _open(source: Path, strict: bool) -> Images:
 def is_model(model: Any) -> bool:
     """Whether a model takes images."""
     if isinstance(model, Learner):
-        return model.transforms is not None and len(model.transforms.field_shape) == 2 and _channels(model) == 1
+        return model.transforms_ is not None and len(model.transforms_.field_shape) == 2 and _channels(model) == 1
     return isinstance(model, (ConvFeatures, Stack)) and model.output == "flat" and _channels(model) in (1, 3)
 
 
@@ -83,11 +83,7 @@ def encode(model: Any, source: Path, strict: bool) -> tuple[NDArray[Any], Column
 def opened(model: Any, source: Path, strict: bool) -> Images:
     """The images of a source, and what will be done to them in words."""
     found = _open(source, strict)
-    size = (
-        by(model.transforms.field_shape) + " pixels"
-        if isinstance(model, Learner)
-        else f"its own size up to {LARGEST} pixels"
-    )
+    size = by(_field(model)) + " pixels" if isinstance(model, Learner) else f"its own size up to {LARGEST} pixels"
     colour = "grey" if _channels(model) == 1 else "colour"
     say(f"encoding {len(found):,} images in {source}, each at {size}, in {colour}")
     return found
@@ -100,7 +96,7 @@ def encode_places(model: Any, found: Images, chosen: Sequence[int]) -> tuple[NDA
     with together.apart():  # each process reads and encodes files of its own
         for places, images in _read(found, chosen[part.own], "encode"):
             if images:
-                features.append(model.transform(_inputs(model, images, _channels(model) == 1)))
+                features.append(model.transform(_inputs(model, images, _channels(model) == 1, _field(model))))
                 there += places
     if not part.whole:
         there, features = _of_all(part, chosen, there, features, len(model.get_feature_names_out()))
@@ -133,11 +129,11 @@ def _read(found: Images, places: Sequence[int], name: str) -> Iterator[tuple[lis
             progress.count(min(start + AT_ONCE, len(places)), "images")
 
 
-def _inputs(model: Any, images: list[Bytes], grey: bool) -> Any:
+def _inputs(model: Any, images: list[Bytes], grey: bool, size: tuple[int, ...]) -> Any:
     """Images as a model takes them: a list of bytes for patches, an array (N, H, W) in 0-1 for whole images."""
     if isinstance(model, (ConvFeatures, Stack)):
         return [image if not grey else shaped(image, True, image.shape[:2]) for image in images]
-    whole = np.stack([shaped(image, True, model.transforms.field_shape) for image in images])
+    whole = np.stack([shaped(image, True, (size[0], size[1])) for image in images])
     return whole.astype(np.float32) / 255
 
 
@@ -147,7 +143,12 @@ def _channels(model: Any) -> int:
         return _channels(model.layers()[0])
     if isinstance(model, ConvFeatures):
         return len(model.mean_) // prod(model._patch)
-    return int(model.n_features_in_ // prod(model.transforms.field_shape))
+    return int(model.n_features_in_ // prod(_field(model)))
+
+
+def _field(model: Any) -> tuple[int, ...]:
+    """Pixels of what the filters of a fitted model see: whole images, or patches."""
+    return tuple(getattr(model, "learner_", model).transforms_.field_shape)
 
 
 def _report(found: Images) -> None:

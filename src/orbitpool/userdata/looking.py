@@ -32,7 +32,8 @@ def in_words(model: Any) -> list[str]:
     history = learner.history_
     return [
         *lines,
-        f"transformations: {'none' if learner.transforms is None else repr(learner.transforms)}",
+        f"transformations: {'none' if learner.transforms_ is None else repr(learner.transforms_)}",
+        *([] if learner.discovery_ is None else [f"found in the data: {learner.discovery_.words()}"]),
         f"{len(learner.components_)} filters, {len(model.get_feature_names_out())} features",
         f"learned for {learner.n_iter_} epochs in {sum(history['seconds']):.0f} s:",
         *_history(history),
@@ -65,8 +66,8 @@ def tiles(model: Any) -> NDArray[Any]:
 
 def _window(model: Any, learner: Learner) -> tuple[int, ...]:
     """Pixels of a filter: as its transformations have it, or a square where nobody says."""
-    if learner.transforms is not None:
-        return tuple(learner.transforms.window_shape)
+    if learner.transforms_ is not None:
+        return tuple(learner.transforms_.window_shape)
     if isinstance(model, ConvFeatures):
         return model._patch
     pixels = learner.components_.shape[1]

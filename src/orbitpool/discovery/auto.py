@@ -1,0 +1,218 @@
+"""Which transformations does data have? Found without labels, as a set that learners take."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass, replace
+from numbers import Real
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.utils import check_random_state
+from torch import Tensor
+from torch.nn.functional import interpolate
+
+from orbitpool import together
+from orbitpool.discovery import words
+from orbitpool.discovery.candidates import Move, candidates, window_of
+from orbitpool.discovery.ranges import MIRRORED, Ranges, ranges, reach
+from orbitpool.discovery.telling import overlaps
+from orbitpool.kernels import choose_device
+from orbitpool.transforms import TransformSet
+from orbitpool.transforms.families import as_shape
+
+FAMILIES = ("turn", "shift down", "shift right", "scale", "mirror")
+LOCAL = ("turn", "scale")  # for patches: pooling over places makes up for shifts, and a mirrored patch is another one
+THRESHOLD = 0.75  # overlap from which on moved images count as images of the same kind
+FEWEST = 300  # images below which nothing can be said
+MOST = 10_000  # images that are looked at
+STEPS = 1000  # in which the network learns
+THUMBNAIL = 32  # pixels a side at which photographs are judged
+SHOWN = 8  # images that are kept for the picture
+
+
+@dataclass(frozen=True)
+class Finding:
+    """By how much images overlap with images that were moved by an amount, and whether poses go that far."""
+
+    family: str
+    amount: float
+    overlap: float
+    kept: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Discovery:
+    """Which transformations images have, and how that was found out.
+
+    Attributes
+    ----------
+    findings : tuple of Finding
+        What was measured: family, amount (degrees, pixels of `judged`, times smaller), overlap, kept.
+    ranges : Ranges
+        How far poses go.
+    transforms : TransformSet
+        The poses.
+    threshold : float
+        Overlap from which on a move was kept.
+    judged : (int, int)
+        Pixels of the images that were judged, which are thumbnails where filters see patches.
+    n_images : int
+        How many there were.
+    examples : tensor (n, C, H, W) or None
+        Some of them, for the picture; they are not kept in files.
+    """
+
+    findings: tuple[Finding, ...]
+    ranges: Ranges
+    transforms: TransformSet
+    threshold: float
+    judged: tuple[int, int]
+    n_images: int
+    examples: Tensor | None = None
+
+    def words(self) -> str:
+        """What was found, in a sentence."""
+        return words.sentence(self.ranges, {f.family for f in self.findings}, self.transforms)
+
+    def table(self) -> str:
+        """What was measured: one line a family."""
+        return words.table(self.findings)
+
+    def picture(self, path: str | os.PathLike[str]) -> Path:
+        """Draw examples that were moved, and overlaps by amount, to a PNG file."""
+        from orbitpool.discovery.picture import draw
+
+        return draw(self, Path(path))
+
+    def to_json(self) -> dict[str, Any]:
+        """All but the transformations and the examples, for a file."""
+        facts = ("threshold", "judged", "n_images")
+        return {
+            "findings": [list(asdict(finding).values()) for finding in self.findings],
+            "ranges": asdict(self.ranges),
+            **{name: getattr(self, name) for name in facts},
+        }
+
+    @classmethod
+    def from_json(cls, content: dict[str, Any], transforms: TransformSet | None = None) -> Discovery:
+        """The discovery that `to_json` wrote, with its transformations; made anew if they are not given."""
+        known = dict(content["ranges"])
+        pairs = {name: (int(known[name][0]), int(known[name][1])) for name in ("field", "shift")}
+        found = Ranges(**{**known, **pairs})
+        findings = tuple(Finding(str(f), float(a), float(o), bool(k)) for f, a, o, k in content["findings"])
+        rows, columns = content["judged"]
+        facts = float(content["threshold"]), (int(rows), int(columns)), int(content["n_images"])
+        return cls(findings, found, transforms or found.transforms(), *facts)
+
+
+def discover(
+    X: Any,
+    *,
+    patch: int | tuple[int, int] | None = None,
+    threshold: float = THRESHOLD,
+    random_state: Any = None,
+    device: str = "auto",
+) -> Discovery:
+    """Which of turns, shifts, sizes and mirror images data has, and a set of poses for it.
+
+    Data has a transformation if moved images still look like images of the same kind: if a network that was taught to
+    tell them apart cannot. A range ends where it can.
+
+    Parameters
+    ----------
+    X : array or tensor of images (N, H, W) or (N, H, W, C), or rows (N, H * H) of square ones in grey
+    patch : int or (int, int), optional
+        The size of the patches that filters see, if they do not see whole images. Moves are judged on images all the
+        same: patches of photographs are the same upside down, photographs are not.
+    threshold : float
+        Overlap of the distributions of images and of moved ones from which on a move is kept, 0 to 1.
+    random_state : int, RandomState or None
+    device : str
+        "auto" takes a tensor's own device, else a GPU if there is one.
+    """
+    if isinstance(threshold, bool) or not isinstance(threshold, Real) or not 0 < float(threshold) < 1:
+        raise ValueError(f"threshold is {threshold!r}; it must lie between 0 and 1, both excluded")
+    field = None if patch is None else as_shape("patch", patch)
+    seed = together.agreed(int(check_random_state(random_state).randint(2**31 - 1)))
+    images = as_images(X)
+    if len(images) < FEWEST:
+        raise ValueError(
+            f"{len(images)} images are too few to find out which transformations they have; give {FEWEST} or more, or "
+            "give transformations"
+        )
+    place = choose_device(device, X)
+    generator = torch.Generator().manual_seed(seed)
+    some = torch.randperm(len(images), generator=generator)[:MOST].sort().values.to(images.device)
+    seen = images[some].to(place, torch.float32)
+    if not seen.isfinite().all():
+        raise ValueError("X contains NaN or infinity; every value must be finite: drop or fill those images first")
+    seen = seen if field is None else thumbnails(seen, min(THUMBNAIL, *seen.shape[2:]))
+    judged = (int(seen.shape[2]), int(seen.shape[3]))
+    moves = candidates(judged, FAMILIES if field is None else LOCAL)
+    measured = overlaps(seen, moves, window_of(judged), STEPS, seed)
+    return conclude(moves, measured, judged, field, float(threshold), seen)
+
+
+def conclude(
+    moves: list[Move],
+    measured: list[float],
+    judged: tuple[int, int],
+    patch: tuple[int, ...] | None,
+    threshold: float,
+    seen: Tensor,
+) -> Discovery:
+    """What overlaps mean for filters of whole images, or of patches."""
+    found, findings = {}, []
+    for family in dict.fromkeys(move.family for move in moves):
+        amounts, shares = zip(
+            *((m.amount, o) for m, o in zip(moves, measured, strict=True) if m.family == family), strict=True
+        )
+        start = 1.0 if family == "scale" else 0.0
+        far = reach(amounts, shares, MIRRORED if family == "mirror" else threshold, start)
+        if family != "mirror" or far == 1:
+            found[family] = far
+        findings += [Finding(family, a, o, a <= far) for a, o in zip(amounts, shares, strict=True)]
+    if patch is None:
+        poses = ranges(found, judged, judged)
+    else:
+        field = patch[0], patch[1]
+        poses = ranges(found, judged, field, rim=1, smallest=-(-3 * min(field) // 4))
+    kept = seen[:SHOWN].cpu()
+    made = Discovery(tuple(findings), poses, poses.transforms(), threshold, judged, len(seen), kept)
+    agreed = together.everywhere(json.dumps(made.to_json()))[0]  # processes may differ in the last digits
+    return replace(Discovery.from_json(json.loads(agreed)), examples=kept)
+
+
+def as_images(X: Any) -> Tensor:
+    """Images (N, C, H, W) out of images (N, H, W[, C]) or square rows, in grey or in three colours."""
+    x = X if isinstance(X, Tensor) else torch.from_numpy(np.ascontiguousarray(X))
+    if x.ndim == 2 and len(x):
+        x = x.view(len(x), *square(x.shape[1]))
+    if x.ndim not in (3, 4) or 0 in x.shape:
+        raise ValueError(f"X has shape {tuple(x.shape)}; give images (N, H, W) or (N, H, W, C), none of them 0")
+    return x[:, None] if x.ndim == 3 else x.permute(0, 3, 1, 2)
+
+
+def square(pixels: int) -> tuple[int, int, int]:
+    """Height, width and channels of a square image of so many numbers."""
+    for channels in (1, 3):
+        side = round((pixels / channels) ** 0.5)
+        if side * side * channels == pixels:
+            return side, side, channels
+    raise ValueError(
+        f"rows of {pixels} numbers are no square images in grey or colour; give images (N, H, W) or (N, H, W, C) to "
+        "find out which transformations they have, or give transformations"
+    )
+
+
+def thumbnails(images: Tensor, side: int) -> Tensor:
+    """The largest square in the middle of images (N, C, H, W), shrunk to a side, antialiased."""
+    height, width = images.shape[2:]
+    most = min(height, width)
+    top, left = (height - most) // 2, (width - most) // 2
+    middle = images[:, :, top : top + most, left : left + most]
+    return middle if most == side else interpolate(middle, (side, side), mode="bilinear", antialias=True)

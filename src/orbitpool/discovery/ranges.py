@@ -1,0 +1,136 @@
+"""From how far images may be moved to a set of transformations: how far apart poses are, and how many there are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from itertools import count, pairwise
+from math import ceil, degrees, floor, prod, radians, sqrt
+
+import numpy as np
+
+from orbitpool import transforms as T
+
+BUDGET = 32  # poses at most
+MIRRORED = 0.9  # overlap from which on mirror images count, to which no smaller move leads
+APART = 14  # neighbouring poses move the rim of a filter by this part of the field's side, or by a pixel
+
+
+@dataclass(frozen=True)
+class Ranges:
+    """How far poses go on a field."""
+
+    field: tuple[int, int]
+    turn: float = 0.0  # degrees to either side
+    shift: tuple[int, int] = (0, 0)  # pixels up and down, and to either side
+    scale: float = 1.0  # the largest size by the smallest
+    mirror: bool = False
+    rim: int = 0  # pixels that the window leaves free for its corners when it turns
+
+    def transforms(self) -> T.TransformSet:
+        """Every turn of every size at every shift where that keeps to the budget, else all of them side by side."""
+        if prod(self._counts(1)) <= BUDGET:
+            return self._product()
+        return next(self._union(c) for c in count(1) if (1 + self.mirror) * (sum(self._counts(c)[:3]) - 2) <= BUDGET)
+
+    def _counts(self, coarse: int) -> tuple[int, int, int, int]:
+        """Turns, shifts, sizes and mirror images at so many times the usual distance."""
+        down, right = ((2 * (m // s) + 1 if m else 1) for m, s in zip(self.shift, self._strides(coarse), strict=True))
+        return self._turns(coarse)[0], down * right, len(self._sizes(self.field, coarse)), 1 + self.mirror
+
+    @property
+    def _step(self) -> int:
+        """Pixels between neighbouring shifts and sizes."""
+        return max(1, round(min(self.field) / APART))
+
+    def _turns(self, coarse: int) -> tuple[int, float]:
+        """How many turns, and the angle between them in degrees: one that moves the rim of a filter by a step."""
+        step = coarse * spacing(self.field)
+        if self.turn >= 180:
+            number = 4 * max(1, round(90 / step))  # quarter turns of each other are cheaper
+            return number, 360 / number
+        number = ceil(self.turn / step)
+        return 2 * number + 1, self.turn / max(1, number)
+
+    def _strides(self, coarse: int) -> tuple[int, int]:
+        down, right = (max(1, min(m, coarse * self._step)) for m in self.shift)
+        return down, right
+
+    def _sizes(self, field: Sequence[int], coarse: int) -> list[int]:
+        """Pixels that the field is larger than each part of it that is brought to the window's size."""
+        most = floor(min(field) * (1 - 1 / self.scale) / self._step + 1e-9) * self._step
+        return list(range(0, most + 1, coarse * self._step))
+
+    def _product(self) -> T.TransformSet:
+        inner = tuple(r - 2 * m for r, m in zip(self.field, self.shift, strict=True))
+        steps = []
+        if self.mirror:
+            steps.append(T.mirrors(self.field))
+        if any(self.shift):
+            steps.append(self._shifts(self.field, inner, 1))
+        if len(sizes := self._sizes(inner, 1)) > 1:
+            steps.append(T.scalings(inner, tuple(r - sizes[-1] for r in inner), self._step))
+        if self.turn:
+            around = steps[-1].window_shape if steps else self.field
+            number, step = self._turns(1)
+            rim = 0 if len(sizes) > 1 else 2 * self.rim
+            steps.append(T.rotations(tuple(r - rim for r in around), number, radians(step), field=around))
+        return reduce(lambda inner, outer: T.compose(outer, inner), steps) if steps else T.identity(self.field)
+
+    def _union(self, coarse: int) -> T.TransformSet:
+        sizes = self._sizes(self.field, coarse)
+        margin = max(sizes[-1], 2 * max(self.shift), 2 * self.rim)
+        window = tuple(r - margin for r in self.field)
+        number, step = self._turns(coarse)
+        sets = [self._shifts(self.field, window, coarse), T.rotations(window, number, radians(step), field=self.field)]
+        if len(sizes) > 1:
+            scaled = T.scalings(self.field, window, self._step)
+            sets.append(scaled[[size // self._step for size in sizes]])
+        joined = T.union(*sets)
+        return T.compose(joined, T.mirrors(self.field)) if self.mirror else joined
+
+    def _shifts(self, field: Sequence[int], window: Sequence[int], coarse: int) -> T.TransformSet:
+        """The crops whose distance from the middle is within the shifts."""
+        near = [
+            {(r - w) // 2 + k for k in range(-(m // s) * s, m + 1, s)}
+            for r, w, m, s in zip(field, window, self.shift, self._strides(coarse), strict=True)
+        ]
+        shape = tuple(r - w + 1 for r, w in zip(field, window, strict=True))
+        chosen = [i for i, at in enumerate(np.ndindex(shape)) if all(a in n for a, n in zip(at, near, strict=True))]
+        return T.translations(field, window)[chosen]
+
+
+LEAST = degrees(sqrt(8) / APART)  # the turn that moves the rim of a filter by that part
+
+
+def spacing(field: tuple[int, int]) -> float:
+    """The angle in degrees by which neighbouring turns differ, at most."""
+    return max(LEAST, degrees(sqrt(8) / min(field)))
+
+
+def reach(amounts: Sequence[float], overlaps: Sequence[float], threshold: float, start: float = 0.0) -> float:
+    """The amount up to which moved images overlap enough, all smaller ones included; between two by a line.
+
+    Where the smallest is too much already, nothing is known of even smaller ones, and it is the start.
+    """
+    points = list(zip((start, *amounts), (1.0, *overlaps), strict=True))
+    if overlaps[0] < threshold:
+        return start
+    for (a, before), (b, after) in pairwise(points):
+        if after < threshold:
+            return a + (b - a) * (before - threshold) / (before - after)
+    return points[-1][0]
+
+
+def ranges(
+    found: dict[str, float], judged: tuple[int, int], field: tuple[int, int], rim: int = 0, smallest: int = 1
+) -> Ranges:
+    """Poses on a field that keep to what was found on images of some size; what is less than a step is nothing."""
+    turn = found.get("turn", 0.0)
+    turn = float(round(turn)) if turn >= LEAST else 0.0
+    step = max(1, round(min(field) / APART))
+    pixels = [found.get(f"shift {way}", 0.0) * r / min(judged) for way, r in zip(("down", "right"), field, strict=True)]
+    whole = [floor(p / step) * step for p in pixels]
+    scale = min(found.get("scale", 1.0) ** 2, min(field) / max(1, smallest))
+    return Ranges(field, turn, (whole[0], whole[1]), scale, "mirror" in found, rim)

@@ -1,0 +1,37 @@
+"""Transformations of a learner that nobody gave: found in what it learns from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from orbitpool.discovery import Discovery, discover
+from orbitpool.learners.sources import Source
+from orbitpool.progress import say
+from orbitpool.transforms import TransformSet
+
+LOOK = 10_000  # rows that are looked at
+
+
+def check(transforms: Any) -> None:
+    """Raise ValueError for what are no transformations."""
+    if not isinstance(transforms, (TransformSet, type(None))) and not is_auto(transforms):
+        raise ValueError(f"transforms is {transforms!r}; give a set made by orbitpool.transforms, None, or 'auto'")
+
+
+def is_auto(transforms: Any) -> bool:
+    """Whether transformations are to be found."""
+    return isinstance(transforms, str) and transforms == "auto"
+
+
+def find(X: Any, source: Source, seed: int, tell: bool) -> Discovery:
+    """Which transformations inputs have, from some of their rows."""
+    shape = tuple(getattr(X, "row_shape", getattr(X, "shape", ())[1:]))
+    rows = source.look(LOOK, seed)
+    return told(discover(rows.view(len(rows), *shape) if len(shape) > 1 else rows, random_state=seed), tell)
+
+
+def told(found: Discovery, tell: bool) -> Discovery:
+    """A discovery; if somebody wants to know, it is said in words."""
+    if tell:
+        say(f"found {found.words()}")
+    return found
