@@ -1,3 +1,4 @@
+import os
 from math import pi
 
 import numpy as np
@@ -171,6 +172,32 @@ def different():
 
 def test_processes_with_data_of_their_own_are_refused():
     assert all("not the same on all 2 processes" in said for said in spread(different, 2))
+
+
+def joined_again():
+    os.environ |= {"RANK": str(together.place()), "WORLD_SIZE": "2"}
+    with together.joined(), together.joined():
+        inside = together.processes()
+    found = together.told(lambda: {"place": together.place(), "ü": [0.1, None]})  # still together
+    return inside, found
+
+
+def test_who_works_together_already_may_join_again_and_hear_the_first():
+    assert spread(joined_again, 2) == [(2, {"place": 0, "ü": [0.1, None]})] * 2
+
+
+def failing():
+    try:
+        together.told(lambda: 1 / 0 if together.first() else None)
+    except (ZeroDivisionError, OSError) as error:
+        return str(error)
+    return None
+
+
+def test_nobody_waits_for_a_first_process_that_fails():
+    first, second = spread(failing, 2)
+    assert first == "division by zero"
+    assert "the first process failed to read" in second
 
 
 def apart():

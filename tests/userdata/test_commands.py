@@ -10,9 +10,11 @@ from numpy.testing import assert_allclose
 from PIL import Image
 
 import orbitpool
+from orbitpool import together
 from orbitpool import transforms as T
-from orbitpool.userdata import choosing
+from orbitpool.userdata import choosing, images
 from orbitpool.userdata.commands import guess_kind
+from spreading import spread
 
 
 @pytest.fixture(autouse=True)
@@ -104,6 +106,22 @@ def test_what_goes_wrong_is_one_sentence(command, photographs_in_folders, tmp_pa
         assert f"orbitpool: {complaint.splitlines()[-1].removeprefix('orbitpool: ')}" in complaint
         assert says in complaint.splitlines()[-1]
     assert os.listdir(tmp_path) == ["nothing"]
+
+
+def found_by_each(folder):
+    """What a process is told that sees one image more than the other."""
+    try:
+        return len(images._open(folder / ("more" if together.place() else "few"), strict=True))
+    except ValueError as error:
+        return str(error)
+
+
+def test_processes_that_find_other_images_are_refused(tmp_path):
+    for name, count in (("few", 3), ("more", 4)):
+        (tmp_path / name).mkdir()
+        for i in range(count):
+            Image.new("L", (8, 8)).save(tmp_path / name / f"{i}.png")
+    assert all("the 2 processes do not find the same images" in said for said in spread(found_by_each, 2, tmp_path))
 
 
 def test_every_model_can_be_inspected(command, digits, photographs, tmp_path):

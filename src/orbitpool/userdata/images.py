@@ -24,6 +24,7 @@ from orbitpool.userdata.reading import LARGEST, Bytes, Images, open_images, shap
 
 MOST = 5000  # images to learn from
 AT_ONCE = 100  # images in memory while they are encoded
+COMPARED = 10_000  # names by which processes know that they have found the same images
 
 
 def learn(source: Path, transforms: str | None, seed: int, device: str, strict: bool, **settings: Any) -> Any:
@@ -53,9 +54,9 @@ def learn(source: Path, transforms: str | None, seed: int, device: str, strict: 
 def _open(source: Path, strict: bool) -> Images:
     """The images of a source, which is the same for all processes that work together."""
     found = open_images(source, strict)
-    digest = sha256()
-    for name in found.names if together.processes() > 1 else ():
-        digest.update(f"{name}\0".encode("utf-8", "surrogateescape"))
+    digest = sha256(f"{len(found)}".encode())
+    for i in range(0, len(found), max(1, len(found) // COMPARED)) if together.processes() > 1 else ():
+        digest.update(f"{found.names[i]}\0".encode("utf-8", "surrogateescape"))
     if len(set(together.everywhere(digest.hexdigest()))) > 1:
         raise ValueError(
             f"the {together.processes()} processes do not find the same images in {source}; give one that all of them "
