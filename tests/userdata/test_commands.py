@@ -138,3 +138,21 @@ def test_every_model_can_be_inspected(command, digits, photographs, tmp_path):
         assert code == 0
         assert "3 filters, " in says
         assert size_of(tmp_path / f"{name}.png")[0] > 20
+
+
+def test_models_of_the_library_encode_a_users_images(command, photographs_in_folders, tmp_path):
+    """Those that `fit` does not make: filters in one pose, and two layers."""
+    with Image.open(photographs_in_folders / "temple/00.png") as file:
+        grey = np.asarray(file.convert("L"))[None]
+    below = {"patch_size": 5, "n_patches": 200, "random_state": 0}
+    first = orbitpool.ConvFeatures(orbitpool.TIOMP(3, n_iter=1), grid=4, output="map", **below)
+    second = orbitpool.ConvFeatures(orbitpool.TIOMP(2, n_iter=1), **{**below, "patch_size": 2})
+    for name, model in {
+        "one pose": orbitpool.ConvFeatures(orbitpool.TIOMP(3, n_iter=1), **below),
+        "two layers": orbitpool.Stack(first, second, random_state=0),
+    }.items():
+        model.fit(grey).save(tmp_path / name)
+        code, *_ = command("encode", tmp_path / name, photographs_in_folders, "--out", tmp_path / f"{name}.npz")
+        assert code == 0
+        with np.load(tmp_path / f"{name}.npz") as features:
+            assert features["features"].shape == (40, len(model.get_feature_names_out()))

@@ -26,7 +26,7 @@ from orbitpool.classifiers.newton import Solution, minimise
 from orbitpool.classifiers.preconditioner import Preconditioner
 from orbitpool.kernels import choose_device
 from orbitpool.learners import checks
-from orbitpool.learners.sources import working_dtype
+from orbitpool.learners.sources import shared, working_dtype
 
 ON_THE_WAY = 0.1  # tolerance for the values of C that only lead to the one asked for
 SMALLEST_SHARE = 2.0**-20  # of C, to lead to it from
@@ -313,9 +313,7 @@ def _tensor(X: Any) -> Any:
         return [_tensor(x) for x in X]
     if isinstance(X, Tensor):
         return X.detach()
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "The given NumPy array is not writable")  # nothing writes to it
-        return torch.from_numpy(X if min(X.strides) >= 0 else X.copy())
+    return shared(X)
 
 
 def _like(X: Any, result: Tensor) -> Any:

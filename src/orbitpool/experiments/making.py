@@ -16,7 +16,11 @@ from orbitpool.transforms import TransformSet
 LEARNERS = {"TIRBM": TIRBM, "TIOMP": TIOMP, **BASELINES}
 CHECKPOINT_EVERY = 5000  # updates
 IRRELEVANT = {"device", "random_state", "verbose", "checkpoint", "checkpoint_every"}  # to what a result is
-LATER = {"poses": "pool", "output": "flat"}  # parameters that results from before do without, which had these values
+LATER = {
+    "poses": "pool",
+    "output": "flat",
+    "mirror": False,
+}  # parameters that results from before do without, which had these values
 
 
 def build_transforms(spec: Spec) -> Any:

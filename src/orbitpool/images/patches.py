@@ -10,6 +10,7 @@ from torch import Tensor
 
 from orbitpool import together
 from orbitpool.learners.checks import whole
+from orbitpool.learners.sources import shared
 
 Groups = list[tuple[Tensor, Tensor]]  # places in the list that was given, (n,), and the images that stand there
 
@@ -43,7 +44,7 @@ def own_images(groups: Groups) -> tuple[Groups, Tensor, together.Part]:
 
 def as_images(X: Any) -> Tensor:
     """Images as a tensor (N, H, W, C), without a copy where that can be."""
-    images = X if isinstance(X, Tensor) else torch.from_numpy(np.ascontiguousarray(X))
+    images = X if isinstance(X, Tensor) else shared(np.ascontiguousarray(X))
     if images.ndim not in (3, 4) or 0 in images.shape:
         raise ValueError(f"X has shape {tuple(images.shape)}; give images (N, H, W) or (N, H, W, C), none of them 0")
     return images[..., None] if images.ndim == 3 else images

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import mmap
+import warnings
 from collections.abc import Iterable, Iterator
 from typing import Any, Protocol
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from orbitpool.learners.checks import finite
@@ -200,6 +202,13 @@ def working_dtype(X: Any) -> torch.dtype:
     if isinstance(X, Tensor):
         return torch.float64 if X.dtype == torch.float64 else torch.float32
     return torch.float64 if X.dtype.kind == "f" and X.dtype.itemsize >= 8 else torch.float32
+
+
+def shared(X: NDArray[Any]) -> Tensor:
+    """An array as a tensor in the same memory where that can be, which nothing may write to."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The given NumPy array is not writable")
+        return torch.from_numpy(X if min(X.strides, default=0) >= 0 else X.copy())
 
 
 def convert(x: Any, dtype: torch.dtype, device: torch.device, checked: bool) -> Tensor:

@@ -84,7 +84,11 @@ def encode(model: Any, source: Path, strict: bool) -> tuple[NDArray[Any], Column
 def opened(model: Any, source: Path, strict: bool) -> Images:
     """The images of a source, and what will be done to them in words."""
     found = _open(source, strict)
-    size = by(_field(model)) + " pixels" if isinstance(model, Learner) else f"its own size up to {LARGEST} pixels"
+    size = (
+        by(model.transforms_.field_shape) + " pixels"
+        if isinstance(model, Learner)
+        else f"its own size up to {LARGEST} pixels"
+    )
     colour = "grey" if _channels(model) == 1 else "colour"
     say(f"encoding {len(found):,} images in {source}, each at {size}, in {colour}")
     return found
@@ -97,7 +101,7 @@ def encode_places(model: Any, found: Images, chosen: Sequence[int]) -> tuple[NDA
     with together.apart():  # each process reads and encodes files of its own
         for places, images in _read(found, chosen[part.own], "encode"):
             if images:
-                features.append(model.transform(_inputs(model, images, _channels(model) == 1, _field(model))))
+                features.append(model.transform(_inputs(model, images, _channels(model) == 1)))
                 there += places
     if not part.whole:
         there, features = _of_all(part, chosen, there, features, len(model.get_feature_names_out()))
@@ -130,11 +134,15 @@ def _read(found: Images, places: Sequence[int], name: str) -> Iterator[tuple[lis
             progress.count(min(start + AT_ONCE, len(places)), "images")
 
 
-def _inputs(model: Any, images: list[Bytes], grey: bool, size: tuple[int, ...]) -> Any:
-    """Images as a model takes them: a list of bytes for patches, an array (N, H, W) in 0-1 for whole images."""
+def _inputs(model: Any, images: list[Bytes], grey: bool, size: tuple[int, int] | None = None) -> Any:
+    """Images as a model takes them: a list of bytes for patches, an array (N, H, W) in 0-1 for whole images.
+
+    Those have the size of what a fitted model's filters see, if none is given.
+    """
     if isinstance(model, (ConvFeatures, Stack)):
         return [image if not grey else shaped(image, True, image.shape[:2]) for image in images]
-    whole = np.stack([shaped(image, True, (size[0], size[1])) for image in images])
+    rows, columns = size or model.transforms_.field_shape
+    whole = np.stack([shaped(image, True, (rows, columns)) for image in images])
     return whole.astype(np.float32) / 255
 
 
@@ -144,12 +152,7 @@ def _channels(model: Any) -> int:
         return _channels(model.layers()[0])
     if isinstance(model, ConvFeatures):
         return len(model.mean_) // prod(model._patch)
-    return int(model.n_features_in_ // prod(_field(model)))
-
-
-def _field(model: Any) -> tuple[int, ...]:
-    """Pixels of what the filters of a fitted model see: whole images, or patches."""
-    return tuple(getattr(model, "learner_", model).transforms_.field_shape)
+    return int(model.n_features_in_ // prod(model.transforms_.field_shape))
 
 
 def _report(found: Images) -> None:
