@@ -22,8 +22,12 @@ def main() -> None:
     parser.add_argument("--data-dir", type=Path)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--out", type=Path, default=Path("results/lab"))
+    parser.add_argument(
+        "--share", default="0/1", help="i/n: every n-th try from the i-th on, for processes side by side"
+    )
     parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no try after this time")
     given = parser.parse_args()
+    first, step = map(int, given.share.split("/"))
     path, start = given.out / f"{given.table}.csv", perf_counter()
     path.parent.mkdir(parents=True, exist_ok=True)
     done = {(r["row"], r["different"]) for r in csv.DictReader(path.open())} if path.exists() else set()
@@ -31,7 +35,7 @@ def main() -> None:
         out = csv.writer(file)
         if not path.stat().st_size:
             out.writerow(COLUMNS)
-        for row, different in TRIES[given.table]:
+        for row, different in TRIES[given.table][first::step]:
             words = json.dumps(different, sort_keys=True)
             if (row, words) in done or perf_counter() - start > given.seconds:
                 continue

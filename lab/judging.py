@@ -68,7 +68,8 @@ def varied(recipe: Recipe, different: dict[str, Any]) -> Recipe:
     K = {"n_components": recipe.parameters["n_components"]}
     parameters = {**BASE[recipe.table, recipe.learner], **K, **different.get("parameters", {})}
     poses = different.get("transforms", recipe.transforms)
-    return replace(recipe, conv=conv, parameters=parameters, transforms=poses)
+    classifier = {**recipe.classifier, **different.get("classifier", {})}
+    return replace(recipe, conv=conv, parameters=parameters, transforms=poses, classifier=classifier)
 
 
 @lru_cache(maxsize=1)

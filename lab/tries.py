@@ -42,10 +42,11 @@ SOME_TURNS = turns(6, field=8)
 UNION = union(PATCH_SHIFTS, PATCH_SCALES, turns(6, 5, field=8))
 TURNS_AND_SCALES, TURNS_OF_SCALES = union(SOME_TURNS, PATCH_SCALES), compose(turns(6), PATCH_SCALES)
 TURNS_AND_SHIFTS, TURNS_OF_SHIFTS = union(turns(6, 5, field=8), PATCH_SHIFTS), compose(turns(6), PATCH_SHIFTS)
+TURNS_OF_BOTH = compose(turns(6), union(PATCH_SHIFTS, PATCH_SCALES))
 TURNS_32, TURNS_64 = (("rotations", {"window": 28, "count": n, "step": 2 * pi / n}) for n in (32, 64))
 
 
-BESIDE = ("transforms", "reading", "encoding", "gradient", "conv")
+BESIDE = ("transforms", "reading", "encoding", "gradient", "conv", "classifier")
 
 
 def digits(row: str, **different: Any) -> Try:
@@ -56,7 +57,7 @@ def digits(row: str, **different: Any) -> Try:
 
 def patches(row: str, epochs: int, **different: Any) -> Try:
     """So many epochs of 500 updates."""
-    return digits(row, conv={"n_patches": 100_000}, n_iter=epochs, **different)
+    return digits(row, n_iter=epochs, **{**different, "conv": {"n_patches": 100_000, **different.get("conv", {})}})
 
 
 def filters(row: str = "TIOMP combined", **different: Any) -> Try:
@@ -69,6 +70,8 @@ def _short(**parameters: Any) -> dict[str, Any]:
 
 
 ENCODINGS = (["times", 2], ["plus", -1], "softplus", ["threshold", 0.25])
+
+PLAIN = [{"standardize": False, "C": C} for C in ([0.1, 1, 10, 100, 1000], [0.001, 0.003, 0.01, 0.03, 0.1])]
 
 SOME = ("rot", "trans", "rot-bgimg")
 TRIES: dict[str, list[Try]] = {
@@ -206,6 +209,28 @@ TRIES: dict[str, list[Try]] = {
         patches("TIRBM combined", 75, sigma=0.08, transforms=UNION, learning_rate=0.002),
         patches("TIRBM combined", 150, sigma=0.12, transforms=UNION),
         patches("TIRBM combined", 75, sigma=0.12, transforms=UNION, n_components=4000),
+        patches("TIRBM combined", 75, sigma=0.12, transforms=TURNS_OF_BOTH),
+        *(patches("TIRBM combined", 75, sigma=0.12, transforms=UNION, sparsity_target=p) for p in (0.05, 0.2)),
+        patches("TIRBM combined", 75, sigma=0.12, transforms=UNION, learning_rate=0.01),
+        patches("TIRBM rotation", 150, sigma=0.12),
+        patches("TIRBM combined", 150, sigma=0.1, transforms=UNION),
+        patches("TIRBM combined", 75, sigma=0.12, transforms=UNION, momentum=0.5),
+        *(patches("TIRBM combined", 75, sigma=0.12, transforms=UNION, sparsity_target=p) for p in (0.3, 0.4)),
+        *(patches(f"TIRBM {one}", 75, sigma=0.12, sparsity_target=0.2) for one in ("rotation", "translation")),
+        patches("TIRBM combined", 75, sigma=0.12, transforms=UNION, n_components=4000, sparsity_target=0.2),
+        patches("TIRBM combined", 75, sigma=0.12, transforms=UNION, encoding=["threshold", 0.25]),
+        patches("TIRBM scaling", 75, sigma=0.18, sparsity_target=0.2),
+        patches("RBM", 75, sigma=0.25, sparsity_target=0.2),
+        filters(transforms=TURNS_OF_SCALES, conv={"mirror": True}),
+        filters(transforms=TURNS_OF_SCALES, n_iter=50),
+        *(filters(transforms=TURNS_OF_SCALES, conv={"whiten": w}) for w in (0.05, 0.2)),
+        *(
+            filters(transforms=compose(turns(6), ("scalings", {"field": 8, "window": 6, "step": 1})), alpha=a)
+            for a in (0.25, 0.35)
+        ),
+        *(filters(transforms=compose(turns(6, 3, step), PATCH_SCALES)) for step in (pi / 8, pi / 16)),
+        filters(transforms=compose(turns(6, 5), PATCH_SCALES)),
+        filters(transforms=compose(turns(8, 3), ("scalings", {"field": 10, "window": 8, "step": 1}))),
     ],
     "table3": [
         *(patches("TIRBM combined", 75, transforms=UNION, sigma=s) for s in (0.18, 0.12, 0.08)),
@@ -219,5 +244,23 @@ TRIES: dict[str, list[Try]] = {
         patches("TIRBM combined", 75, sigma=0.12, transforms=UNION, sparsity_target=0.05),
         patches("TIRBM combined", 75, sigma=0.08, transforms=UNION, learning_rate=0.002),
         patches("TIRBM combined", 75, sigma=0.06, transforms=UNION, learning_rate=0.001),
+        *(patches("TIRBM combined", 75, sigma=0.12, transforms=UNION, classifier=c) for c in PLAIN),
+        patches("TIRBM combined", 75, sigma=0.12, transforms=UNION, encoding=["threshold", 0.25]),
+        patches("TIRBM combined", 75, sigma=0.12, transforms=UNION, encoding=["times", 2]),
+        patches("TIRBM combined", 75, sigma=0.12, transforms=UNION, conv={"grid": 3}),
+        patches("TIRBM combined", 75, sigma=0.12, transforms=UNION, conv={"n_patches": 400_000}),
+        patches("TIRBM combined", 75, sigma=0.12, transforms=TURNS_OF_BOTH),
+        *(patches("TIRBM combined", 75, sigma=0.12, transforms=UNION, sparsity_target=p) for p in (0.03, 0.02)),
+        *(patches("TIRBM combined", 75, sigma=s, transforms=UNION, sparsity_target=0.05) for s in (0.15, 0.1)),
+        patches("TIRBM combined", 75, sigma=0.08, transforms=UNION, sparsity_target=0.05, learning_rate=0.003),
+        patches("TIRBM combined", 75, sigma=0.09, transforms=UNION, sparsity_target=0.05),
+        *(patches("TIRBM combined", 75, sigma=0.1, transforms=UNION, sparsity_target=p) for p in (0.1, 0.03)),
+        patches("TIRBM combined", 75, sigma=0.1, transforms=UNION, sparsity_target=0.05, conv={"mirror": True}),
+        patches("TIRBM combined", 75, sigma=0.12, transforms=UNION, sparsity_target=0.05, conv={"whiten": 0.05}),
+        patches("TIRBM combined", 75, sigma=0.12, transforms=UNION, sparsity_target=0.05, sparsity_cost=10.0),
+        *(patches(f"TIRBM {one}", 75, sigma=0.12, sparsity_target=0.05) for one in ("rotation", "translation")),
+        patches("TIRBM scaling", 75, sigma=0.18, sparsity_target=0.05),
+        patches("RBM", 75, sigma=0.25, sparsity_target=0.05),
+        *(filters("VQ", transforms=TURNS_OF_SCALES, n_components=K, conv={"patch_size": 8}) for K in (1600, 4000)),
     ],
 }

@@ -61,6 +61,15 @@ def test_patches_are_where_they_should_be(colour_images, generator):
     assert len({patch.numpy().tobytes() for patch in patches}) > 450
 
 
+def test_an_image_and_its_mirror_image_can_have_the_same_features(colour_images):
+    features = ConvFeatures(LEARNERS[3], n_patches=2000, grid=3, random_state=0).fit(colour_images)
+    alone, mirrored = features.transform(colour_images), features.transform(colour_images[:, :, ::-1])
+    assert np.abs(alone - mirrored).max() > 0.1
+    both = features.set_params(mirror=True).transform(colour_images)
+    assert_allclose(both, (alone + mirrored) / 2, atol=1e-6)
+    assert_array_equal(both, features.transform(colour_images[:, :, ::-1]))
+
+
 @pytest.mark.parametrize("learner", LEARNERS, ids=str)
 @pytest.mark.parametrize(("stride", "grid"), [(1, 2), (3, 3)])
 def test_dense_encoding_is_the_encoding_of_each_patch_by_hand(learner, stride, grid, colour_images):

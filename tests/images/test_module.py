@@ -37,7 +37,9 @@ def assert_near(z, expected):
 
 
 @pytest.mark.parametrize("learner", LEARNERS, ids=str)
-@pytest.mark.parametrize("options", [{}, {"stride": 3, "grid": 3}, {"contrast": None, "whiten": None, "grid": 1}])
+@pytest.mark.parametrize(
+    "options", [{}, {"stride": 3, "grid": 3, "mirror": True}, {"contrast": None, "whiten": None, "grid": 1}]
+)
 def test_a_module_gives_what_transform_gives(learner, options, colour_images):
     for images in (colour_images[::3], colour_images[::3, ..., 1]):
         features = fitted(learner, images, **options)

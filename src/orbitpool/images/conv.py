@@ -65,6 +65,8 @@ class ConvFeatures(AroundLearner):
         Pixels between neighbouring patches.
     grid : int
         Cells along each side; 2 gives quadrants.
+    mirror : bool
+        Average the features of an image with those of its mirror image, so that both have the same.
     contrast : float or None
         Added to a patch's variance before it is divided by its standard deviation; None leaves patches as they are.
     whiten : float or None
@@ -96,6 +98,7 @@ class ConvFeatures(AroundLearner):
         n_patches: int = 400_000,
         stride: int = 1,
         grid: int = 2,
+        mirror: bool = False,
         contrast: float | None = CONTRAST,
         whiten: float | None = FLOOR,
         precision: Literal["auto", "full"] = "auto",
@@ -107,6 +110,7 @@ class ConvFeatures(AroundLearner):
         self.n_patches = n_patches
         self.stride = stride
         self.grid = grid
+        self.mirror = mirror
         self.contrast = contrast
         self.whiten = whiten
         self.precision = precision
@@ -181,7 +185,8 @@ class ConvFeatures(AroundLearner):
             least = FEWEST if device.type == "cuda" else 1
             some = min(MOST, max(1, budget // max(least, prod(self._places(images)))))
             for at, part in zip(torch.split(all_at, some), torch.split(images, some), strict=True):
-                features[at.to(home)] = self._pooled(encode, budget, part, device).to(home)
+                seen = [part, part.flip(2)] if self.mirror else [part]
+                features[at.to(home)] = sum(self._pooled(encode, budget, p, device).to(home) for p in seen) / len(seen)
         if not share.whole:
             order = order.to(home)
             features[order] = share.gather(features[order[share.own]])
@@ -193,7 +198,7 @@ class ConvFeatures(AroundLearner):
         if not isinstance(self.learner_, Learner):
             raise ValueError(f"learner is {self.learner!r}; a module can be made of a TIRBM, TIAutoencoder or TIOMP")
         mean, P = (torch.tensor(a, dtype=torch.float32) for a in (self.mean_, self.whitening_))
-        where: Any = {"patch": self._patch, "stride": self.stride, "grid": self.grid}
+        where: Any = {"patch": self._patch, "stride": self.stride, "grid": self.grid, "mirror": self.mirror}
         return ConvModule(self.learner_.to_module(), mean, P, contrast=self.contrast, **where)
 
     def export_onnx(self, path: str | os.PathLike[str]) -> None:

@@ -34,13 +34,14 @@ class ConvModule(nn.Module):
         patch: tuple[int, int],
         stride: int,
         grid: int,
+        mirror: bool,
         contrast: float | None,
     ) -> None:
         super().__init__()
         self.features = features
         self.register_buffer("mean", mean)
         self.register_buffer("whitening", whitening)
-        self.patch, self.stride, self.grid, self.contrast = patch, stride, grid, contrast
+        self.patch, self.stride, self.grid, self.mirror, self.contrast = patch, stride, grid, mirror, contrast
 
     def forward(self, images: Tensor) -> Tensor:
         """Features, (N, grid * grid * F)."""
@@ -48,7 +49,11 @@ class ConvModule(nn.Module):
         check_channels(images, len(self.mean) // (self.patch[0] * self.patch[1]))
         check_grid(images, self.patch, self.stride, self.grid)
         floats = as_floats(images, images.device).to(self.mean.dtype)
-        patches = dense_patches(floats, self.patch, self.stride)
+        features = self._pooled(floats)
+        return (features + self._pooled(floats.flip(2))) / 2 if self.mirror else features
+
+    def _pooled(self, images: Tensor) -> Tensor:
+        patches = dense_patches(images, self.patch, self.stride)
         n, rows, columns = patches.shape[:3]
         x = patches.reshape(n * rows * columns, len(self.mean))
         x = x if self.contrast is None else normalize_contrast(x, self.contrast)
@@ -58,4 +63,5 @@ class ConvModule(nn.Module):
 
     def extra_repr(self) -> str:
         """What `print` says of the layer."""
-        return f"patch={self.patch}, stride={self.stride}, grid={self.grid}, contrast={self.contrast}"
+        names = ("patch", "stride", "grid", "mirror", "contrast")
+        return ", ".join(f"{name}={getattr(self, name)}" for name in names)
