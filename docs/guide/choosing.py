@@ -12,6 +12,7 @@ digits, and each takes seconds; do the same with a part of your own data before 
 # The same digits four times: upright, turned by any angle, shifted, and scaled.
 
 from math import pi
+from tempfile import TemporaryDirectory
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -112,15 +113,16 @@ for name, row in zip(data, errors, strict=True):
 
 from orbitpool import discover
 
-for name, X in data.items():
-    print(f"{name:<8} digits: {discover(X, random_state=0).words()}")
+found = {name: discover(X, random_state=0) for name, X in data.items()}
+for name, what in found.items():
+    print(f"{name:<8} digits: {what.words()}")
 
 # %%
 # For the turned ones in pictures: what was tried, and how much digits moved like this look like the others.
 
-discover(data["turned"], random_state=0).picture("found.png")
 figure, ax = plt.subplots(figsize=(10, 10), layout="constrained")
-ax.imshow(plt.imread("found.png"))
+with TemporaryDirectory() as folder:
+    ax.imshow(plt.imread(found["turned"].picture(f"{folder}/found.png")))
 ax.axis("off")
 plt.show()
 

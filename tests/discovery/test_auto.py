@@ -87,7 +87,7 @@ def test_the_picture_shows_what_was_found(turned, tmp_path):
 
 
 def test_what_cannot_be_judged_is_said(upright_digits):
-    with pytest.raises(ValueError, match=r"20 images are too few .*; give 300 or more"):
+    with pytest.raises(ValueError, match=r"20 images are too few .*; give 500 or more"):
         discover(upright_digits[:20])
     with pytest.raises(ValueError, match="rows of 120 numbers are no square images"):
         discover(np.zeros((400, 120)))
@@ -149,7 +149,7 @@ def test_streams_and_partial_fits_are_looked_at_too(brief, upright_digits):
 def test_patches_are_judged_by_images(brief, photographs, tmp_path):
     """Of different sizes; neither shifts nor mirrors are offered, and filters see patches."""
     rng = np.random.default_rng(0)
-    corners = [(rng.integers(0, 380), rng.integers(0, 590), rng.integers(24, 44)) for _ in range(320)]
+    corners = [(rng.integers(0, 380), rng.integers(0, 590), rng.integers(24, 44)) for _ in range(520)]
     images = [photographs[i % 2, y : y + s, x : x + s] for i, (y, x, s) in enumerate(corners)]
     model = ConvFeatures(TIOMP(5, "auto", n_iter=1), n_patches=1000, random_state=0).fit(images)
     found = model.learner_.discovery_

@@ -78,6 +78,25 @@ def test_an_array_of_digits(command, digit_array, turned_digits, tmp_path):
     assert "TIRBM: " in command("inspect", model)[1]
 
 
+def test_transformations_that_nobody_names_are_found(command, turned_digits, tmp_path, monkeypatch):
+    """In words and in a picture, if there are images enough; some are taken if there are not."""
+    monkeypatch.setattr("orbitpool.discovery.auto.STEPS", 2)
+    model = tmp_path / "model.safetensors"
+    np.save(tmp_path / "many.npy", turned_digits.X_train[:520].reshape(-1, 16, 16))
+    code, _, progress = command("fit", tmp_path / "many.npy", "--components", 4, "--epochs", 1, "--out", model)
+    assert code == 0
+    learned = orbitpool.load(model)
+    assert learned.transforms == "auto"
+    assert f"found {learned.discovery_.words()}\n" in progress
+    assert size_of(tmp_path / "model-transformations.png")[0] > 800
+    assert f"found in the data: {learned.discovery_.words()}\n" in command("inspect", model)[1]
+    assert command("encode", model, tmp_path / "many.npy", "--out", tmp_path / "z.npy")[0] == 0
+    np.save(tmp_path / "few.npy", turned_digits.X_train[:50].reshape(-1, 16, 16))
+    code, _, progress = command("fit", tmp_path / "few.npy", "--components", 4, "--epochs", 1, "--out", model)
+    assert code == 0
+    assert "50 images are too few to find out which transformations they have, 500 would do: taking some" in progress
+
+
 def test_kinds_are_guessed(photographs_in_folders, tmp_path):
     assert guess_kind(photographs_in_folders) == guess_kind(tmp_path / "a.npy") == "image"
     for text, kind in (

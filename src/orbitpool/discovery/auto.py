@@ -27,9 +27,9 @@ from orbitpool.transforms.families import as_shape
 FAMILIES = ("turn", "shift down", "shift right", "scale", "mirror")
 LOCAL = ("turn", "scale")  # for patches: pooling over places makes up for shifts, and a mirrored patch is another one
 THRESHOLD = 0.75  # overlap from which on moved images count as images of the same kind
-FEWEST = 300  # images below which nothing can be said
+FEWEST = 500  # images below which nothing can be said
 MOST = 10_000  # images that are looked at
-STEPS = 1000  # in which the network learns
+STEPS = 600  # in which the network learns
 THUMBNAIL = 32  # pixels a side at which photographs are judged
 SHOWN = 8  # images that are kept for the picture
 
