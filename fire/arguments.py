@@ -21,7 +21,18 @@ from hypothesis import strategies as st
 
 from fire.summary import Part
 
-MODULES = ("transforms", "orbit", "learners", "images", "speech", "classifiers", "datasets", "modules", "kernels")
+MODULES = (
+    "transforms",
+    "orbit",
+    "learners",
+    "images",
+    "speech",
+    "classifiers",
+    "datasets",
+    "modules",
+    "kernels",
+    "discovery",
+)
 LONGEST = 10  # seconds
 NAMED = {  # what is documented for names that read, fetch, or learn
     "datasets": (OSError,),

@@ -4,8 +4,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from orbitpool import datasets, images, kernels, modules, orbit, speech, transforms
+    from orbitpool import datasets, discovery, images, kernels, modules, orbit, speech, transforms
     from orbitpool.classifiers import LinearSVM, SoftmaxRegression
+    from orbitpool.discovery import learn_transforms
     from orbitpool.images import ConvFeatures
     from orbitpool.learners import TIOMP, TIRBM, Diverged, Shards, TIAutoencoder
     from orbitpool.modelfile import ModelFileError
@@ -26,8 +27,10 @@ __all__ = [
     "TIAutoencoder",
     "TransformSet",
     "datasets",
+    "discovery",
     "images",
     "kernels",
+    "learn_transforms",
     "load",
     "modules",
     "orbit",
@@ -49,6 +52,7 @@ _HOMES = {
     "TIOMP": "learners",
     "TIRBM": "learners",
     "TransformSet": "transforms",
+    "learn_transforms": "discovery",
     "load": "models",
 }
 

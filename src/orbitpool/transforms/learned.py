@@ -102,7 +102,7 @@ class LearnedSet(TransformSet):
 
 
 def learned(
-    start: TransformSet, families: Iterable[str] | None = None, learning_rate: float = 0.02, every: int = 10
+    start: TransformSet, families: Iterable[str] | None = None, learning_rate: float = 0.05, every: int = 5
 ) -> LearnedSet:
     """A set whose poses a `TIRBM` learns along with its filters, by the gradient of the same objective.
 
