@@ -11,8 +11,9 @@ model move its poses while it learns its filters.
 # %%
 # Pairs
 # -----
-# Digits at any angle, each beside itself turned by one of five angles. Nobody tells the angles, nor that these are turns.
+# Digits at any angle, each beside itself turned by one of five angles. Nobody tells the angles, nor that it is a turn.
 
+import warnings
 from math import pi, radians
 
 import matplotlib.pyplot as plt
@@ -41,8 +42,6 @@ plt.show()
 # ---------
 # We look for six, which is one too many: the one that is left over is dropped, and we are told.
 
-import warnings
-
 with warnings.catch_warnings(record=True) as told:
     warnings.simplefilter("always")
     operators = learn_transforms(X, Y, count=6, field=16, random_state=0)
@@ -50,8 +49,8 @@ print(*(w.message for w in told))
 print(*operators.labels, sep="\n")
 
 # %%
-# Each operator is a sparse matrix of 256 x 256 weights that nothing but pairs has taught. The grid shows where the pixels
-# of the turned image are taken from.
+# Each operator is a sparse matrix of 256 x 256 weights that nothing but pairs has taught. The grid shows where the
+# pixels of the turned image are taken from.
 
 sheet = draw_operators(operators, data.X_train[7], "operators.png")
 figure, ax = plt.subplots(figsize=(7, 6), layout="constrained")
@@ -71,12 +70,14 @@ for name, poses in models.items():
 # %%
 # Poses that move
 # ---------------
-# ``transforms.learned`` starts from a set and lets a TIRBM change it along with the filters, by the gradient of the same
-# objective through the interpolation. Here turns start unevenly, crowded to one side of the circle, on digits that are
-# turned by any angle.
+# ``transforms.learned`` starts from a set and lets a TIRBM change it along with the filters, by the gradient of the
+# same objective, through the interpolation. Five digits, each seen as it is and turned by 20 degrees either way, are
+# to be explained by six filters. We start from turns by ten degrees.
 
-crowded = T.rotations(16, count=8, step=pi / 6)
-model = TIRBM(64, T.learned(crowded, learning_rate=0.1, every=2), batch_size=20, n_iter=15, random_state=0)
-model.fit(data.X_train)
-print("start: ", ", ".join(crowded.labels))
+digits = data.X_train[:5][rng.integers(5, size=1000)]
+seen = datasets.move_digits("rot", digits, np.radians(rng.choice([-20, 0, 20], 1000)))
+start = T.rotations(16, count=3, step=pi / 18)
+model = TIRBM(6, T.learned(start, learning_rate=0.1, every=2), sparsity_target=0.17, batch_size=20, n_iter=20)
+model.set_params(random_state=0).fit(seen)
+print("start: ", ", ".join(start.labels))
 print("became:", ", ".join(model.transforms_.labels))

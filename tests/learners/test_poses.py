@@ -120,7 +120,6 @@ def test_turns_that_made_the_data_are_found(turned_digits):
     start = T.learned(T.rotations(16, 3, np.radians(10)), learning_rate=0.1, every=2)
     fitted = TIRBM(6, start, sparsity_target=0.17, batch_size=20, n_iter=20, random_state=0).fit(X)
     turns = np.degrees(fitted._state.tensors["poses"][:, 0].numpy())
-    print(turns)
     assert_allclose(np.diff(turns), [20, 20], atol=4)
 
 

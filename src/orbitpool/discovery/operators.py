@@ -144,7 +144,10 @@ def _named(operators: list[Tensor], field: Shape, window: Shape) -> TransformSet
 
 def _rows(X: Any, shape: Shape, what: str, room: str) -> Tensor:
     """Inputs as float32, (N, C, pixels)."""
-    x = X.detach().cpu() if isinstance(X, Tensor) else torch.from_numpy(np.array(X, dtype=np.float32, order="C"))
+    array = X.detach().cpu().numpy() if isinstance(X, Tensor) else np.asarray(X)
+    if array.dtype.kind not in "fiub":
+        raise ValueError(f"{what} is an array of {array.dtype}; give real numbers")
+    x = torch.from_numpy(np.array(array, dtype=np.float32, order="C"))
     pixels = prod(shape)
     if pixels > MOST_PIXELS:
         raise ValueError(f"{room} {by(shape)} has {pixels} pixels; operators are learned for {MOST_PIXELS} at most")
@@ -153,7 +156,6 @@ def _rows(X: Any, shape: Shape, what: str, room: str) -> Tensor:
             f"{what} has shape {tuple(x.shape)}; a {room} of {by(shape)} needs (N, {pixels} x channels), or images of "
             "that size with channels last"
         )
-    x = x.to(torch.float32)
     if not x.isfinite().all():
         raise ValueError(f"{what} contains NaN or infinity; every value must be finite: drop or fill those pairs first")
     return x.reshape(len(x), pixels, -1).transpose(1, 2).contiguous()
