@@ -92,12 +92,14 @@ def _operators(x: Tensor, y: Tensor, belongs: Tensor, field: Shape, window: Shap
     least, best = errors.min(1)
     usual = least[sure].median()
     good = least <= max(TRIM * float(usual), EXACT)
-    return [_fitted(x, y, good & (best == s), field, window) for s in range(len(different)) if (best == s).any()]
+    members = [good & (best == s) for s in range(len(different))]
+    both = zip(members, different, strict=True)
+    return [_fitted(x, y, mine, field, window, like=T) for mine, T in both if mine.any()]
 
 
-def _fitted(x: Tensor, y: Tensor, mine: Tensor, field: Shape, window: Shape) -> Tensor:
+def _fitted(x: Tensor, y: Tensor, mine: Tensor, field: Shape, window: Shape, like: Tensor | None = None) -> Tensor:
     """The operator (D2, D1) of some pairs, all channels alike."""
-    return local_map(moments(x[mine].flatten(0, 1).double(), y[mine].flatten(0, 1).double()), field, window)
+    return local_map(moments(x[mine].flatten(0, 1).double(), y[mine].flatten(0, 1).double()), field, window, like)
 
 
 def _errors(x: Tensor, y: Tensor, T: Tensor) -> Tensor:
