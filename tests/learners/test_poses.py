@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from torch.testing import assert_close
 
 import orbitpool
-from orbitpool import TIRBM, TIAutoencoder, orbit
+from orbitpool import TIRBM, TIAutoencoder, orbit, together
 from orbitpool import transforms as T
 from orbitpool.datasets import move_digits
 from orbitpool.learners import poses
@@ -41,16 +41,16 @@ def test_the_objective_is_that_of_the_filters(visible):
 
     (high, z), (low, _) = free_energy(v), free_energy(negative)
     expected = high - low + 2.0 * (model.sparsity_target - z.mean(0)).square().sum()
-    assert_close(poses.objective(model, TURNS.operators(t["poses"]), t, v, negative), expected)
+    assert_close(poses.objective(model, TURNS.operators(t["poses"]), t, v, negative, together.alone(9)), expected)
 
 
 def test_the_gradient_is_that_of_finite_differences():
     model, state, v = started()
-    gradient = poses._gradient(model, TURNS, state.copy(), v)
-    negative = poses._negative(model, TURNS.operators(state.tensors["poses"]), state.copy(), v)
+    gradient = poses._gradient(model, TURNS, state.copy(), v, together.alone(9))
+    negative = poses._negative(model, TURNS.operators(state.tensors["poses"]), state.copy(), v, together.alone(9))
 
     def value(motions):
-        return float(poses.objective(model, TURNS.operators(motions), state.tensors, v, negative))
+        return float(poses.objective(model, TURNS.operators(motions), state.tensors, v, negative, together.alone(9)))
 
     for s, column in ((0, 0), (2, 0), (0, 4), (2, 5)):
         step = torch.zeros(3, 6, dtype=F64)
