@@ -15,6 +15,7 @@ from torch import Tensor
 from orbitpool.discovery.local import local_map, moments
 from orbitpool.discovery.mixture import Mixture, find, settle
 from orbitpool.discovery.naming import name
+from orbitpool.progress import counted, say
 from orbitpool.transforms import TransformSet, from_matrices
 from orbitpool.transforms.families import as_shape, check_whole
 from orbitpool.transforms.set import Shape, by
@@ -25,6 +26,7 @@ COARSE = 5000  # pairs, or so many hundreds to an operator, from which the mixtu
 INPUTS, PARTNERS = 80, 30  # principal components, at most, in which it is found
 FLAT = 0.1  # of the usual size of an input: what smaller ones have counts less
 SAME = 0.97  # the cosine above which two operators are one
+UNRELATED = 0.9  # the part of a partner's squares, in the median, above which nothing was learned
 TRIM, EXACT = 4.0, 0.01  # times the median error, or part of a partner, within which a pair is explained
 
 
@@ -83,18 +85,30 @@ def learn_transforms(
 def _operators(x: Tensor, y: Tensor, belongs: Tensor, field: Shape, window: Shape) -> list[Tensor]:
     """The different operators (D2, D1) at full size: fitted, pairs assigned anew, and fitted to those they explain."""
     sure, likeliest = belongs.amax(1) > 0.5, belongs.argmax(1)
-    first = [_fitted(x, y, sure & (likeliest == s), field, window) for s in range(belongs.shape[1])]
+    mine = [members for s in range(belongs.shape[1]) if (members := sure & (likeliest == s)).any()]
+    if not mine:
+        raise _unrelated(x, 1.0)
+    first = [_fitted(x, y, members, field, window) for members in counted(mine, "learn operators", "operators")]
     different: list[Tensor] = []
     for T in sorted(first, key=lambda T: -float(T.square().sum())):
         if all(_cosine(T, other) < SAME for other in different):
             different.append(T)
     errors = torch.stack([_errors(x, y, T) for T in different], 1) / y.square().sum((1, 2)).clamp_min(1e-9)[:, None]
     least, best = errors.min(1)
-    usual = least[sure].median()
-    good = least <= max(TRIM * float(usual), EXACT)
-    members = [good & (best == s) for s in range(len(different))]
-    both = zip(members, different, strict=True)
-    return [_fitted(x, y, mine, field, window, like=T) for mine, T in both if mine.any()]
+    usual = float(least[sure].median())
+    if usual > UNRELATED:
+        raise _unrelated(x, usual)
+    good = least <= max(TRIM * usual, EXACT)
+    kept = [(T, members) for s, T in enumerate(different) if (members := good & (best == s)).any()]
+    again = counted(kept, "refine operators", "operators")
+    return [_fitted(x, y, members, field, window, like=T) for T, members in again]
+
+
+def _unrelated(x: Tensor, left: float) -> ValueError:
+    return ValueError(
+        f"operators leave {left:.0%} of {len(x)} partners unexplained, where {UNRELATED:.0%} is allowed; check that row "
+        "i of Y is the partner of row i of X, and give more pairs if they are noisy"
+    )
 
 
 def _fitted(x: Tensor, y: Tensor, mine: Tensor, field: Shape, window: Shape, like: Tensor | None = None) -> Tensor:
@@ -116,6 +130,7 @@ def _memberships(x: Tensor, y: Tensor, count: int, generator: torch.Generator) -
     """Which pair belongs to which operator: found on some pairs, and settled on all."""
     some = torch.randperm(len(x), generator=generator)[: max(COARSE, 400 * count)]
     inputs = min(INPUTS, max(1, len(some) * x.shape[1] // (4 * count)))
+    say(f"looking for {count} operators in {len(x):,} pairs")
     small_x, small_y = _reduced(x, inputs), _reduced(y, PARTNERS)
     found = find(small_x[some], small_y[some], count, generator)
     if len(some) == len(x):
