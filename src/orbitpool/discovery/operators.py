@@ -106,8 +106,8 @@ def _operators(x: Tensor, y: Tensor, belongs: Tensor, field: Shape, window: Shap
 
 def _unrelated(x: Tensor, left: float) -> ValueError:
     return ValueError(
-        f"operators leave {left:.0%} of {len(x)} partners unexplained, where {UNRELATED:.0%} is allowed; check that row "
-        "i of Y is the partner of row i of X, and give more pairs if they are noisy"
+        f"operators leave {left:.0%} of {len(x)} partners unexplained, where {UNRELATED:.0%} is allowed; check that "
+        "row i of Y is the partner of row i of X, and give more pairs if they are noisy"
     )
 
 
