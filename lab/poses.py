@@ -23,15 +23,15 @@ TURN, ALL = ("turn",), ("turn", "scale", "stretch", "shear", "shift")
 Try = tuple[str, int, float, float, int, tuple[str, ...]]
 TRIES: list[Try] = [
     *(("tilt", 5, step, 0.0, 0, TURN) for step in (22.5, 10.0)),
-    *(("tilt", 5, 22.5, rate, every, TURN) for rate, every in ((0.1, 5), (0.02, 10), (0.3, 5))),
-    ("tilt", 5, 22.5, 0.1, 5, ALL),
+    *(("tilt", 5, 22.5, rate, 5, TURN) for rate in (0.05, 0.2, 0.02)),
+    ("tilt", 5, 22.5, 0.05, 5, ALL),
     ("rot", 16, 22.5, 0.0, 0, TURN),
-    *(("rot", 16, 22.5, rate, every, TURN) for rate, every in ((0.1, 5), (0.02, 10))),
+    *(("rot", 16, 22.5, rate, 5, TURN) for rate in (0.05, 0.2)),
     *(("tilt", 5, step, 0.0, 0, TURN) for step in (15.0, 5.0)),
     ("tilt", 16, 22.5, 0.0, 0, TURN),
-    ("tilt", 16, 22.5, 0.1, 5, TURN),
-    ("rot", 16, 22.5, 0.1, 5, ALL),
-    ("tilt", 5, 22.5, 0.1, 2, TURN),
+    ("tilt", 16, 22.5, 0.05, 5, TURN),
+    ("rot", 16, 22.5, 0.05, 5, ALL),
+    ("tilt", 5, 22.5, 0.05, 2, TURN),
 ]
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from orbitpool import datasets, discovery, images, kernels, modules, orbit, speech, transforms
     from orbitpool.classifiers import LinearSVM, SoftmaxRegression
-    from orbitpool.discovery import discover
+    from orbitpool.discovery import discover, learn_transforms
     from orbitpool.images import ConvFeatures, Stack
     from orbitpool.learners import TIOMP, TIRBM, Diverged, Shards, TIAutoencoder
     from orbitpool.modelfile import ModelFileError
@@ -32,6 +32,7 @@ __all__ = [
     "discovery",
     "images",
     "kernels",
+    "learn_transforms",
     "load",
     "modules",
     "orbit",
@@ -55,6 +56,7 @@ _HOMES = {
     "TIRBM": "learners",
     "TransformSet": "transforms",
     "discover": "discovery",
+    "learn_transforms": "discovery",
     "load": "models",
 }
 

@@ -154,6 +154,12 @@ def test_what_is_no_motion_is_called_operator():
     assert name(torch.eye(9, dtype=torch.float64).flip(0), (9,), (9,), 2)[0] == "operator 2"
 
 
+def test_pairs_that_have_nothing_in_common_are_refused():
+    X, Y = np.random.default_rng(0).normal(size=(2, 300, 64))
+    with pytest.raises(ValueError, match=r"operators leave \d+% of 300 partners unexplained.* check that row i of Y"):
+        learn_transforms(X, Y, 2, 8, random_state=0)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

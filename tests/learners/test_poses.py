@@ -7,12 +7,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 from torch.testing import assert_close
 
 import orbitpool
-from orbitpool import TIRBM, TIAutoencoder, orbit
+from orbitpool import TIRBM, TIAutoencoder, orbit, together
 from orbitpool import transforms as T
+from orbitpool.datasets import move_digits
 from orbitpool.learners import poses
 
 F64 = torch.float64
-TURNS = T.learned(T.rotations(6, 3, 0.4, field=7), every=2)
+TURNS = T.learned(T.rotations(6, 3, 0.4, field=7), learning_rate=0.02, every=2)
 
 
 def started(**options):
@@ -40,16 +41,16 @@ def test_the_objective_is_that_of_the_filters(visible):
 
     (high, z), (low, _) = free_energy(v), free_energy(negative)
     expected = high - low + 2.0 * (model.sparsity_target - z.mean(0)).square().sum()
-    assert_close(poses.objective(model, TURNS.operators(t["poses"]), t, v, negative), expected)
+    assert_close(poses.objective(model, TURNS.operators(t["poses"]), t, v, negative, together.alone(9)), expected)
 
 
 def test_the_gradient_is_that_of_finite_differences():
     model, state, v = started()
-    gradient = poses._gradient(model, TURNS, state.copy(), v)
-    negative = poses._negative(model, TURNS.operators(state.tensors["poses"]), state.copy(), v)
+    gradient = poses._gradient(model, TURNS, state.copy(), v, together.alone(9))
+    negative = poses._negative(model, TURNS.operators(state.tensors["poses"]), state.copy(), v, together.alone(9))
 
     def value(motions):
-        return float(poses.objective(model, TURNS.operators(motions), state.tensors, v, negative))
+        return float(poses.objective(model, TURNS.operators(motions), state.tensors, v, negative, together.alone(9)))
 
     for s, column in ((0, 0), (2, 0), (0, 4), (2, 5)):
         step = torch.zeros(3, 6, dtype=F64)
@@ -109,6 +110,17 @@ def test_a_killed_run_goes_on_to_the_same_bits(digits_, tmp_path):
     resumed = model(checkpoint=kept).fit(digits_)
     assert_array_equal(resumed.components_, whole.components_)
     assert resumed.transforms_ == whole.transforms_
+
+
+def test_turns_that_made_the_data_are_found(turned_digits):
+    """Five digits, each turned by -20, 0 or 20 degrees: six filters need these poses, and started from half of them."""
+    rng = np.random.default_rng(0)
+    chosen = turned_digits.X_train[[0, 1, 2, 3, 4]][rng.integers(5, size=1000)]
+    X = move_digits("rot", chosen, np.radians(rng.choice([-20, 0, 20], 1000)))
+    start = T.learned(T.rotations(16, 3, np.radians(10)), learning_rate=0.1, every=2)
+    fitted = TIRBM(6, start, sparsity_target=0.17, batch_size=20, n_iter=20, random_state=0).fit(X)
+    turns = np.degrees(fitted._state.tensors["poses"][:, 0].numpy())
+    assert_allclose(np.diff(turns), [20, 20], atol=4)
 
 
 def test_a_rate_of_zero_keeps_the_start(digits_):

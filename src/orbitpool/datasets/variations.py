@@ -52,11 +52,11 @@ def make_variation(
     digits = np.asarray(digits)
     if digits.ndim != 3 or digits.shape[1] != digits.shape[2]:
         raise ValueError(f"digits have shape {digits.shape}; they must be square images, (N, w, w)")
-    kind, _, ground = name.partition("-")
+    kind, _, ground = ("rot" if name == TILT else name).partition("-")
     if ground == "bgimg":
         backgrounds = _usable(backgrounds or (), digits.shape[1])
     word, draw, _ = _MOVES[kind]
-    parameters = draw(digits, rng)
+    parameters = _draw_tilts(digits, rng) if name == TILT else draw(digits, rng)
     images = np.empty(digits.shape, np.float32)
     for start in range(0, len(digits), _CHUNK):
         part = slice(start, start + _CHUNK)
@@ -172,7 +172,6 @@ def _shift(digits: Tensor, shifts: Tensor) -> Tensor:
 
 _MOVES: dict[str, tuple[str, Callable[..., NDArray[Any]], Callable[[Tensor, Tensor], Tensor]]] = {
     "rot": ("angle", _draw_angles, _turn),
-    TILT: ("angle", _draw_tilts, _turn),
     "scale": ("factor", _draw_factors, _resize),
     "trans": ("shift", _draw_shifts, _shift),
 }

@@ -22,6 +22,7 @@ SPREAD = 0.1  # by how much weights are expected to differ from those of interpo
 NOISE = 1e-3  # of the mean square of a pixel: the least that is taken for noise
 SMOOTH = 2.0  # pixels over which the flow is averaged where it is no affine map
 STIFF = 5.0  # pixels' worth of trust with which it keeps to the affine map
+THIN = 0.3  # the least sum of weights with which a pixel says where it takes from
 FAINT = 0.03  # weights below this part of a pixel's largest are nothing
 
 
@@ -40,21 +41,31 @@ def moments(X: Tensor, Y: Tensor) -> Moments:
     return Moments(X.T @ X, X.T @ Y, Y.square().sum(0), len(X))
 
 
-def local_map(m: Moments, field: Shape, window: Shape) -> Tensor:
-    """The map (D2, D1) from fields to windows that explains the moments best and keeps to a smooth flow."""
-    tried = [_from(m, peaks.argmax(0), field, window) for peaks in (_alike(m), _weights(m))]
-    T, _ = min(tried, key=lambda each: float((each[1] * m.yy).sum()))
+def local_map(m: Moments, field: Shape, window: Shape, like: Tensor | None = None) -> Tensor:
+    """The map (D2, D1) from fields to windows that explains the moments best and keeps to a smooth flow.
+
+    With a map that it is `like`, the flow begins with that one's.
+    """
+    start, trust = grid(field), (m.yy / m.yy.mean().clamp_min(1e-12)).clamp(max=1)
+    if like is None:
+        begun = [start[peaks.argmax(0)] for peaks in (_alike(m), _weights(m))]
+        tried = [_followed(m, points, trust, field, window, RADII) for points in begun]
+        T, _ = min(tried, key=lambda each: float((each[1] * m.yy).sum()))
+    else:
+        points, mass = centres(like, start)
+        T, _ = _followed(m, points, trust * (mass > THIN), field, window, RADII[-1:])
     return T * (T.abs() >= FAINT * T.abs().amax(1, keepdim=True))
 
 
-def _from(m: Moments, peaks: Tensor, field: Shape, window: Shape) -> tuple[Tensor, Tensor]:
-    """The map (D2, D1) whose flow begins at the given pixels, and the part of each pixel's squares unexplained."""
-    start, goal = grid(field), grid(window)
-    points, trust = start[peaks], (m.yy / m.yy.mean().clamp_min(1e-12)).clamp(max=1)
-    for radius in (*RADII, RADII[-1]):
+def _followed(
+    m: Moments, points: Tensor, trust: Tensor, field: Shape, window: Shape, radii: tuple[int, ...]
+) -> tuple[Tensor, Tensor]:
+    """The map (D2, D1) whose flow begins at some points, and the part of each pixel's squares unexplained."""
+    goal = grid(window)
+    for radius in (*radii, radii[-1]):
         T, error = _regress(m, smooth(goal, points, trust), field, radius)
-        points, mass = centres(T, start)
-        trust = (1 - error) * trust * (mass > 0.3)
+        points, mass = centres(T, grid(field))
+        trust = (1 - error) * trust * (mass > THIN)
     return T, error
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import combinations
+from math import pi
 
 import torch
 from torch import Tensor
@@ -32,6 +33,7 @@ def name(T: Tensor, field: Shape, window: Shape, number: int) -> tuple[str, tupl
             if _cosine(T, ideal) < ALIKE:
                 break
             turn, scale, *rest = best.tolist()
+            turn += 2 * pi if turn < 0.01 - pi else 0.0  # half a turn is a turn to the left, as `rotations` has it
             return in_words(best, mirrored), (0, mirrored, count, *rest, scale, turn)
     return f"operator {number}", (1, number)
 

@@ -15,6 +15,7 @@ from torch import Tensor
 from orbitpool.discovery.local import local_map, moments
 from orbitpool.discovery.mixture import Mixture, find, settle
 from orbitpool.discovery.naming import name
+from orbitpool.progress import counted, say
 from orbitpool.transforms import TransformSet, from_matrices
 from orbitpool.transforms.families import as_shape, check_whole
 from orbitpool.transforms.set import Shape, by
@@ -25,6 +26,7 @@ COARSE = 5000  # pairs, or so many hundreds to an operator, from which the mixtu
 INPUTS, PARTNERS = 80, 30  # principal components, at most, in which it is found
 FLAT = 0.1  # of the usual size of an input: what smaller ones have counts less
 SAME = 0.97  # the cosine above which two operators are one
+UNRELATED = 0.9  # the part of a partner's squares, in the median, above which nothing was learned
 TRIM, EXACT = 4.0, 0.01  # times the median error, or part of a partner, within which a pair is explained
 
 
@@ -83,21 +85,35 @@ def learn_transforms(
 def _operators(x: Tensor, y: Tensor, belongs: Tensor, field: Shape, window: Shape) -> list[Tensor]:
     """The different operators (D2, D1) at full size: fitted, pairs assigned anew, and fitted to those they explain."""
     sure, likeliest = belongs.amax(1) > 0.5, belongs.argmax(1)
-    first = [_fitted(x, y, sure & (likeliest == s), field, window) for s in range(belongs.shape[1])]
+    mine = [members for s in range(belongs.shape[1]) if (members := sure & (likeliest == s)).any()]
+    if not mine:
+        raise _unrelated(x, 1.0)
+    first = [_fitted(x, y, members, field, window) for members in counted(mine, "learn operators", "operators")]
     different: list[Tensor] = []
     for T in sorted(first, key=lambda T: -float(T.square().sum())):
         if all(_cosine(T, other) < SAME for other in different):
             different.append(T)
     errors = torch.stack([_errors(x, y, T) for T in different], 1) / y.square().sum((1, 2)).clamp_min(1e-9)[:, None]
     least, best = errors.min(1)
-    usual = least[sure].median()
-    good = least <= max(TRIM * float(usual), EXACT)
-    return [_fitted(x, y, good & (best == s), field, window) for s in range(len(different)) if (best == s).any()]
+    usual = float(least[sure].median())
+    if usual > UNRELATED:
+        raise _unrelated(x, usual)
+    good = least <= max(TRIM * usual, EXACT)
+    kept = [(T, members) for s, T in enumerate(different) if (members := good & (best == s)).any()]
+    again = counted(kept, "refine operators", "operators")
+    return [_fitted(x, y, members, field, window, like=T) for T, members in again]
 
 
-def _fitted(x: Tensor, y: Tensor, mine: Tensor, field: Shape, window: Shape) -> Tensor:
+def _unrelated(x: Tensor, left: float) -> ValueError:
+    return ValueError(
+        f"operators leave {left:.0%} of {len(x)} partners unexplained, where {UNRELATED:.0%} is allowed; check that "
+        "row i of Y is the partner of row i of X, and give more pairs if they are noisy"
+    )
+
+
+def _fitted(x: Tensor, y: Tensor, mine: Tensor, field: Shape, window: Shape, like: Tensor | None = None) -> Tensor:
     """The operator (D2, D1) of some pairs, all channels alike."""
-    return local_map(moments(x[mine].flatten(0, 1).double(), y[mine].flatten(0, 1).double()), field, window)
+    return local_map(moments(x[mine].flatten(0, 1).double(), y[mine].flatten(0, 1).double()), field, window, like)
 
 
 def _errors(x: Tensor, y: Tensor, T: Tensor) -> Tensor:
@@ -114,6 +130,7 @@ def _memberships(x: Tensor, y: Tensor, count: int, generator: torch.Generator) -
     """Which pair belongs to which operator: found on some pairs, and settled on all."""
     some = torch.randperm(len(x), generator=generator)[: max(COARSE, 400 * count)]
     inputs = min(INPUTS, max(1, len(some) * x.shape[1] // (4 * count)))
+    say(f"looking for {count} operators in {len(x):,} pairs")
     small_x, small_y = _reduced(x, inputs), _reduced(y, PARTNERS)
     found = find(small_x[some], small_y[some], count, generator)
     if len(some) == len(x):
@@ -144,7 +161,10 @@ def _named(operators: list[Tensor], field: Shape, window: Shape) -> TransformSet
 
 def _rows(X: Any, shape: Shape, what: str, room: str) -> Tensor:
     """Inputs as float32, (N, C, pixels)."""
-    x = X.detach().cpu() if isinstance(X, Tensor) else torch.from_numpy(np.array(X, dtype=np.float32, order="C"))
+    array = X.detach().cpu().numpy() if isinstance(X, Tensor) else np.asarray(X)
+    if array.dtype.kind not in "fiub":
+        raise ValueError(f"{what} is an array of {array.dtype}; give real numbers")
+    x = torch.from_numpy(np.array(array, dtype=np.float32, order="C"))
     pixels = prod(shape)
     if pixels > MOST_PIXELS:
         raise ValueError(f"{room} {by(shape)} has {pixels} pixels; operators are learned for {MOST_PIXELS} at most")
@@ -153,7 +173,6 @@ def _rows(X: Any, shape: Shape, what: str, room: str) -> Tensor:
             f"{what} has shape {tuple(x.shape)}; a {room} of {by(shape)} needs (N, {pixels} x channels), or images of "
             "that size with channels last"
         )
-    x = x.to(torch.float32)
     if not x.isfinite().all():
         raise ValueError(f"{what} contains NaN or infinity; every value must be finite: drop or fill those pairs first")
     return x.reshape(len(x), pixels, -1).transpose(1, 2).contiguous()

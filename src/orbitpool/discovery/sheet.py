@@ -39,6 +39,8 @@ def draw_operators(transforms: TransformSet, image: ArrayLike, path: str | os.Pa
     """
     from PIL import Image, ImageDraw, ImageFont
 
+    if not isinstance(transforms, TransformSet):
+        raise TypeError(f"{transforms!r:.60} is a {type(transforms).__name__}; give a set of operators")
     field = transforms.field_shape
     shown = np.asarray(image, dtype=np.float64)
     if len(field) != 2 or shown.size != field[0] * field[1]:

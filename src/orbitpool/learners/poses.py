@@ -36,7 +36,7 @@ def step_(learner: TIRBM, poses: LearnedSet, state: State, v: Tensor) -> None:
     t, count = state.tensors, state.at.update // poses.every + 1
     part = together.part(len(v))
     free = poses.free.to(t["poses"])
-    gradient = part.weight * _gradient(learner, poses, state, v[part.own]) * free
+    gradient = part.weigh(_gradient(learner, poses, state, v[part.own], part) * free)
     part.sum_(gradient)
     t["poses.mean"].lerp_(gradient, 1 - MEMORY)
     t["poses.square"].lerp_(gradient.square(), 1 - SQUARES)
@@ -45,38 +45,44 @@ def step_(learner: TIRBM, poses: LearnedSet, state: State, v: Tensor) -> None:
     t["poses"].sub_(free * mean / size, alpha=poses.learning_rate)
 
 
-def _gradient(learner: TIRBM, poses: LearnedSet, state: State, v: Tensor) -> Tensor:
+def _gradient(learner: TIRBM, poses: LearnedSet, state: State, v: Tensor, part: together.Part) -> Tensor:
     """The gradient of `objective` by the motions, (S, 6)."""
     with torch.enable_grad():
         motions = state.tensors["poses"].detach().requires_grad_()
         T = poses.operators(motions)
-        negative = _negative(learner, T.detach(), state, v)
-        (gradient,) = torch.autograd.grad(objective(learner, T, state.tensors, v, negative), motions)
+        negative = _negative(learner, T.detach(), state, v, part)
+        (gradient,) = torch.autograd.grad(objective(learner, T, state.tensors, v, negative, part), motions)
     return gradient.nan_to_num()
 
 
-def objective(learner: TIRBM, T: Tensor, t: dict[str, Tensor], v: Tensor, negative: Tensor) -> Tensor:
-    """The mean of F(v) - F(v-) and the sparsity term, with operators (S, D2, D1) in place of the learner's."""
+def objective(
+    learner: TIRBM, T: Tensor, t: dict[str, Tensor], v: Tensor, negative: Tensor, part: together.Part
+) -> Tensor:
+    """The mean of F(v) - F(v-) and the sparsity term, with operators (S, D2, D1) in place of the learner's.
+
+    Of a part of a batch it has the gradient by that part: the sparsity term depends on the activity in all of it.
+    """
     visible = learner._visible(t)
     totals = [orbit.total(_logits(T, x, t, visible)) for x in (v, negative)]
     high, low = (orbit.free_energy(x, a, t["c"], visible).mean() for x, a in zip((v, negative), totals, strict=True))
     active = totals[0].sigmoid().mean(0)
+    active = active + (part.mean(active.detach()) - active.detach())
     sparse = learner._sparsity.value(learner.sparsity_target, active).sum()
     return high - low + learner.sparsity_cost * sparse
 
 
 @torch.no_grad()
-def _negative(learner: TIRBM, T: Tensor, state: State, v: Tensor) -> Tensor:
+def _negative(learner: TIRBM, T: Tensor, state: State, v: Tensor, part: together.Part) -> Tensor:
     """Where Gibbs sampling leads from a batch in the learner's steps, or its persistent chains."""
     t, visible = state.tensors, learner._visible(state.tensors)
     if learner.persistent:
         return t["chains"]
     for _ in range(learner.cd_steps):
-        pose = orbit.sample(orbit.posterior(_logits(T, v, t, visible)), state.generator)
+        pose = part.drawn(lambda p: orbit.sample(p, state.generator), orbit.posterior(_logits(T, v, t, visible)))
         windows = generate(orbit.hidden(pose, len(T), T.dtype), t["W"])  # (N, S, D2 C)
         channels = windows.view(*windows.shape[:2], T.shape[1], -1)
         mean = visible.mean(torch.einsum("sde,nsdc->nec", T, channels).flatten(1), t["c"])
-        v = learner._settle(mean, visible, state.generator)
+        v = learner._settle(mean, visible, state.generator, part)
     return v
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cached_property
-from math import isfinite
 from numbers import Integral, Real
 from typing import Any
 
@@ -35,8 +34,12 @@ class LearnedSet(TransformSet):
     """
 
     def __init__(self, start: TransformSet, families: Iterable[str], learning_rate: float, every: int) -> None:
+        _check(start, learning_rate, every)
         super().__init__(start._operators, start.field_shape, start.window_shape, start.labels)
-        self.families, self.learning_rate, self.every = tuple(families), float(learning_rate), int(every)
+        self.families = (families,) if isinstance(families, str) else tuple(families)
+        self.learning_rate, self.every = float(learning_rate), int(every)
+        if not self.families or any(name not in FAMILIES for name in self.families):
+            raise ValueError(f"families is {families!r}; give some of {', '.join(map(repr, FAMILIES))}")
 
     @cached_property
     def start(self) -> Tensor:
@@ -102,7 +105,7 @@ class LearnedSet(TransformSet):
 
 
 def learned(
-    start: TransformSet, families: Iterable[str] | None = None, learning_rate: float = 0.02, every: int = 10
+    start: TransformSet, families: Iterable[str] | None = None, learning_rate: float = 0.05, every: int = 5
 ) -> LearnedSet:
     """A set whose poses a `TIRBM` learns along with its filters, by the gradient of the same objective.
 
@@ -120,16 +123,18 @@ def learned(
     every : int
         Updates of the filters to a step of the poses.
     """
-    if not isinstance(start, TransformSet) or len(start.field_shape) != 2:
-        raise ValueError(f"start is {start!r}; give a set of transformations of images, such as rotations(28, 16, 0.4)")
-    if isinstance(learning_rate, bool) or not isinstance(learning_rate, Real) or not 0 <= learning_rate < 1:
-        raise ValueError(f"learning_rate is {learning_rate!r}; give a number of pixels from 0 up, below 1")
-    if not isfinite(learning_rate) or isinstance(every, bool) or not isinstance(every, Integral) or every < 1:
-        raise ValueError(f"every is {every!r}; it must be a whole number of updates, 1 or more")
-    chosen = None if families is None else (families,) if isinstance(families, str) else tuple(families)
-    if chosen is not None and (not chosen or any(name not in FAMILIES for name in chosen)):
-        raise ValueError(f"families is {families!r}; give some of {', '.join(map(repr, FAMILIES))}")
-    made = LearnedSet(start, chosen or FAMILIES, learning_rate, every)
+    made = LearnedSet(start, FAMILIES if families is None else families, learning_rate, every)
     varied = (made.start - made.start[:1]).abs().amax(0) > SAME  # reads the motions, and complains if there are none
     differ = [name for name, columns in FAMILIES.items() if varied[list(columns)].any()]
-    return made if chosen else LearnedSet(start, differ or FAMILIES, learning_rate, every)
+    return made if families is not None else LearnedSet(start, differ or FAMILIES, learning_rate, every)
+
+
+def _check(start: Any, learning_rate: Any, every: Any) -> None:
+    if not isinstance(start, TransformSet) or len(start.field_shape) != 2:
+        raise ValueError(
+            f"start is {start!r:.60}; give a set of transformations of images, such as rotations(28, 16, 0.4)"
+        )
+    if isinstance(learning_rate, bool) or not isinstance(learning_rate, Real) or not 0 <= float(learning_rate) < 1:
+        raise ValueError(f"learning_rate is {learning_rate!r}; give a number of pixels from 0 up, below 1")
+    if isinstance(every, bool) or not isinstance(every, Integral) or every < 1:
+        raise ValueError(f"every is {every!r}; it must be a whole number of updates, 1 or more")
