@@ -33,7 +33,7 @@ _DIGITS: dict[str, Any] = {
     },
     "above": {
         "parameters": {"n_components": 4000, "two_sided": False, "alpha": 1.0, "n_iter": 5},
-        "transforms": ("turned_maps", {"window": 8, "poses": POSES}),
+        "transforms": ("turned_maps", {"window": 8, "poses": POSES, "zooms": (0.87, 1.0, 1.15)}),
         "conv": {"n_patches": 20_000, "grid": 1, "contrast": 1e-3, "whiten": 2.0, "precision": "full"},
     },
     "classifier": {"class": "LinearSVM", "standardize": True, "C": (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1)},

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import ceil, floor, tau
+from itertools import product
+from math import floor, isfinite, tau
+from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse
 
-from orbitpool.transforms.families import check_whole, rotations
+from orbitpool.transforms.families import as_shape, check_border, check_whole, in_degrees, steps, turn
 from orbitpool.transforms.set import TransformSet, stack
 
 
@@ -18,6 +20,7 @@ def turned_maps(
     poses: int,
     count: int | None = None,
     field: int | Sequence[int] | None = None,
+    zooms: Sequence[float] = (1.0,),
     border: Literal["edge", "zero"] = "zero",
 ) -> TransformSet:
     """Turns of a map with a plane for each of the poses that make up a full circle.
@@ -37,19 +40,30 @@ def turned_maps(
         How many turns make up a full circle here; as many as there are poses if not given.
     field : int or (int, int), optional
         A larger part of the map, about whose centre the window turns.
+    zooms : sequence of float
+        Places between neighbours of a window: each turn is there at each of these scales, bilinear.
     border : {"edge", "zero"}
         What lies outside the field.
     """
     check_whole("poses", poses, 1)
-    check_whole("count", poses if count is None else count, 1)
-    n = int(poses if count is None else count)
-    turns = rotations(window, n, tau / n, field, border)
-    steps = range(1 - ceil(n / 2), n - ceil(n / 2) + 1)
+    n = poses if count is None else count
+    check_whole("count", n, 1)
+    to = as_shape("window", window)
+    around = as_shape("field", to if field is None else field)
+    check_border(to, around, border)
+    if (
+        not np.iterable(zooms)
+        or not all(isinstance(z, Real) and isfinite(z) and z > 0 for z in zooms)
+        or not len(zooms)
+    ):
+        raise ValueError(f"zooms are {zooms!r}; give one scale or more, each greater than 0")
+    each = list(product(steps(n), zooms))
     matrices = [
-        scipy.sparse.csr_array(scipy.sparse.kron(turn, _moved_on(int(poses), step * poses / n)))
-        for turn, step in zip(turns.matrices(), steps, strict=True)
+        scipy.sparse.kron(turn(to, around, tau * k / n, border, zoom), _moved_on(poses, k * poses / n), format="csr")
+        for k, zoom in each
     ]
-    return stack(matrices, (*turns.field_shape, int(poses)), (*turns.window_shape, int(poses)), turns.labels)
+    labels = [in_degrees(tau * k / n) + ("" if zoom == 1 else f", zoom {zoom:g}") for k, zoom in each]
+    return stack(matrices, (*around, int(poses)), (*to, int(poses)), labels)
 
 
 def _moved_on(poses: int, by: float) -> Any:
