@@ -95,13 +95,15 @@ def in_degrees(angle: float) -> str:
     return f"rotate {degrees(angle):+.4g}°" if angle else "rotate 0°"
 
 
-def turn(window: Shape, field: Shape, angle: float, border: str, zoom: float = 1.0) -> Any:
-    """The operator that reads a window out of a field, turned and at another scale about the centre, (D2, D1)."""
+def turn(
+    window: Shape, field: Shape, angle: float, border: str, zoom: float = 1.0, shift: Sequence[float] = (0.0, 0.0)
+) -> Any:
+    """The operator that reads a window out of a field, turned and zoomed about a point near the centre, (D2, D1)."""
     grid = np.meshgrid(*(zoom * (np.arange(w) - (w - 1) / 2) for w in window), indexing="ij")
     y, x = (points.ravel() for points in grid)
     return _interpolation(
-        y * cos(angle) + x * sin(angle) + (field[0] - 1) / 2,
-        x * cos(angle) - y * sin(angle) + (field[1] - 1) / 2,
+        y * cos(angle) + x * sin(angle) + (field[0] - 1) / 2 + shift[0],
+        x * cos(angle) - y * sin(angle) + (field[1] - 1) / 2 + shift[1],
         field,
         clamp=border == "edge",
     )
