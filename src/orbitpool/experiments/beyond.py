@@ -45,17 +45,21 @@ _DIGITS: dict[str, Any] = {
     },
     "classifier": {"class": "LinearSVM", "standardize": True, "C": (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1)},
 }
+_OMP: dict[str, Any] = {"alpha": 0.25, "n_iter": 10, "batch_size": 2000}
 _OBJECTS: dict[str, Any] = {
     "dataset": "cifar10",
     "learner": "TIOMP",
-    "parameters": {"n_components": 256, "alpha": 0.25, "n_iter": 10, "batch_size": 2000},
+    "parameters": {**_OMP, "n_components": 128},
     "conv": {"n_patches": 400_000, "patch_size": 5, "grid": 14, "output": "map"},
     "above": {
-        "parameters": {"n_components": 4000, "alpha": 0.25, "n_iter": 10, "batch_size": 2000},
-        "conv": {"n_patches": 400_000, "patch_size": 3, "grid": 2, "contrast": 1e-3, "whiten": 1.0},
-        "stack": {"both": True},
+        "parameters": {**_OMP, "n_components": 4000},
+        "conv": {"n_patches": 400_000, "patch_size": 3, "grid": 2, "contrast": 1e-3, "whiten": 3.0},
     },
-    "classifier": {"class": "LinearSVM", "C": (0.0001, 0.0003, 0.001, 0.003), "cv": 5, "standardize": True},
+    "beside": {  # a first layer that is too wide to learn a second one on
+        "parameters": {**_OMP, "n_components": 4000},
+        "conv": {"n_patches": 400_000, "patch_size": 6, "grid": 2},
+    },
+    "classifier": {"class": "LinearSVM", "C": (0.00003, 0.0001, 0.0003), "cv": 3, "standardize": True},
     "repeats": 3,
 }
 
@@ -64,5 +68,5 @@ def stack_rows() -> list[Recipe]:
     """Two layers: of turned digits, whose maps turn in space and in pose, and of objects."""
     return [
         Recipe("beyond", "rot stack", "two layers of TIOMP", "error", None, **_DIGITS),
-        Recipe("beyond", "cifar10 stack", "two layers of OMP", "accuracy", None, **_OBJECTS),
+        Recipe("beyond", "cifar10 stack", "two layers of OMP, and a wide one beside them", "accuracy", None, **_OBJECTS),
     ]
