@@ -68,5 +68,7 @@ def stack_rows() -> list[Recipe]:
     """Two layers: of turned digits, whose maps turn in space and in pose, and of objects."""
     return [
         Recipe("beyond", "rot stack", "two layers of TIOMP", "error", None, **_DIGITS),
-        Recipe("beyond", "cifar10 stack", "two layers of OMP, and a wide one beside them", "accuracy", None, **_OBJECTS),
+        Recipe(
+            "beyond", "cifar10 stack", "two layers of OMP, and a wide one beside them", "accuracy", None, **_OBJECTS
+        ),
     ]
