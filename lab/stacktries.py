@@ -48,11 +48,22 @@ START["cifar10 one layer"] = replace(
 )
 
 
-def digits(above: dict[str, Any] | None = None, turned: dict[str, Any] | None = None, **different: Any) -> Try:
-    """Turned digits: what is different in both layers, and in the turns of the second."""
-    if turned is not None:
-        above = {**(above or {}), "transforms": ("turned_maps", {"window": 8, "poses": 16, **turned})}
-    return "rot stack", different | ({} if above is None else {"above": above})
+def maps(window: int = 8, poses: int = 16, **more: Any) -> Any:
+    """Turns of maps."""
+    return ("turned_maps", {"window": window, "poses": poses, **more})
+
+
+def moved(window: int = 8, shift: float = 0.4, zoom: float | None = 1.15, **more: Any) -> Any:
+    """Turns of maps, a little up, down, left or right, or smaller or larger."""
+    shifts = [(0, 0), *((sign * shift, 0) for sign in (1, -1)), *((0, sign * shift) for sign in (1, -1))]
+    around = maps(window, shifts=shifts, **more)
+    return around if zoom is None else ("union", {"sets": (around, maps(window, zooms=(1 / zoom, zoom), **more))})
+
+
+def digits(above: dict[str, Any] | None = None, turned: Any = None, **different: Any) -> Try:
+    """Turned digits: what is different in both layers, and in the transformations of the second."""
+    above = (above or {}) | ({} if turned is None else {"transforms": turned})
+    return "rot stack", different | ({"above": above} if above else {})
 
 
 WIDE = {"parameters": {"n_components": 2000, "alpha": 0.25, "n_iter": 10, "batch_size": 2000}}
@@ -75,26 +86,24 @@ def whitened(eps: float | None, **more: Any) -> dict[str, Any]:
 
 
 TRIES: list[Try] = [
+    digits(turned=moved()),
     digits(),
     objects(beside=WIDE),
-    digits(whitened(1.0), {"window": 6}, conv={"grid": 6}),
-    digits(filters(2000, alpha=0.5)),
+    digits(whitened(1.0), moved(6, 0.3), conv={"grid": 6}),
+    digits(filters(4000), moved()),
     ("cifar10 one layer", filters(4000)),
-    digits(filters(4000)),
+    digits(turned=moved(zoom=None)),
+    digits(filters(2000, alpha=0.5), moved()),
     objects(whitened(10.0)),
-    digits(whitened(0.5)),
-    digits(whitened(8.0)),
-    digits(filters(8000), {"count": 32}),
+    digits(turned=moved(shift=0.6, zoom=1.2)),
+    digits(whitened(0.7), moved()),
+    digits(whitened(6.0), moved()),
     objects(whitened(10.0, patch_size=2), **filters(256)),
-    digits(whitened(2.0), {"window": 6}, conv={"grid": 6}, **filters(8)),
-    digits(filters(2000, gamma=4)),
-    digits(conv={"contrast": 1.0}),
+    digits(turned=moved(), conv={"contrast": 1.0}),
     objects({"stack": {"both": True}}, **filters(256)),
     objects(filters(4000)),
-    digits(filters(2000, alpha=2.0)),
-    digits(whitened(4.0), **filters(8)),
+    digits(whitened(2.0), moved(6, 0.3), conv={"grid": 6}, **filters(8)),
     objects(filters(2000, alpha=0.1)),
-    digits(conv={"contrast": 0.01}),
     objects({"transforms": ("translations", {"field": 4, "window": 3})}),
     objects(transforms=("rotations", {"window": 5, "count": 3, "step": pi / 12})),
 ]

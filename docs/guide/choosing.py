@@ -179,6 +179,9 @@ for name, (value, *others) in trials.items():
 #   patches of unit variance, ``visible="gaussian"``, and ``sigma="learned"`` if reconstructions matter.
 # - **Whole images or patches.** Small images of one thing can be learned whole. Photographs are learned by patches, 6x6
 #   to 14x14 pixels, with :class:`~orbitpool.images.ConvFeatures`, which also averages them over a grid.
+# - **One layer or two.** Where whole images turn, a :class:`~orbitpool.images.Stack` errs less often than one layer of
+#   whole images: small edges, whose poses are kept, and whole shapes made of them, whose transformations are
+#   :func:`~orbitpool.transforms.turned_maps`. The second layer wants whitened maps.
 # - **Batches.** A thousand inputs want batches of 10 or 20, ten thousand and more 100 or 200; what counts is the number
 #   of updates: hundreds for a thousand small digits, many thousands for photographs.
 # - **Rates.** 0.05 for binary inputs, 0.005 to 0.02 for real-valued ones of unit variance.

@@ -45,3 +45,30 @@ def test_places_turn_as_images_do():
 def test_odd_sizes_are_refused(given, says):
     with pytest.raises(ValueError, match=says):
         T.turned_maps(*given)
+
+
+def test_each_turn_is_there_at_each_scale():
+    turned, maps = T.turned_maps(5, 4, zooms=(0.5, 1, 2)), np.random.default_rng(0).normal(size=(1, 5, 5, 4, 1))
+    assert turned.labels[:3] == ("rotate -90°, zoom 0.5", "rotate -90°", "rotate -90°, zoom 2")
+    moved = dict(zip(turned.labels, turned.apply(maps.reshape(1, -1))[0].reshape(-1, 5, 5, 4), strict=True))
+    assert_allclose(moved["rotate 0°, zoom 2"][1:4, 1:4], maps[0, ::2, ::2, :, 0])
+    assert_allclose(moved["rotate 0°, zoom 0.5"][::2, ::2], maps[0, 1:4, 1:4, :, 0])
+    assert_allclose(
+        moved["rotate +90°, zoom 0.5"], by_hand(moved["rotate 0°, zoom 0.5"][None, ..., None], 1)[0, ..., 0]
+    )
+    for zooms in ((), 0.5, (0.0,), (np.nan,), "x"):
+        with pytest.raises(ValueError, match="give one or more scales, each greater than 0"):
+            T.turned_maps(5, 4, zooms=zooms)
+
+
+def test_each_turn_is_there_at_each_shift():
+    maps = np.random.default_rng(0).normal(size=(5, 5, 4))
+    turned = T.turned_maps(3, 4, field=5, shifts=((0, 0), (1, 0), (0, -0.5)))
+    assert turned.labels[3:6] == ("rotate 0°", "rotate 0°, shift (1, 0)", "rotate 0°, shift (0, -0.5)")
+    still, down, left = turned.apply(maps.reshape(1, -1))[0].reshape(-1, 3, 3, 4)[3:6]
+    assert_allclose(still, maps[1:4, 1:4])
+    assert_allclose(down, maps[2:5, 1:4])
+    assert_allclose(left, (maps[1:4, 1:4] + maps[1:4, 0:3]) / 2)
+    for shifts in ((), (0, 1), ((0, np.inf),), None):
+        with pytest.raises(ValueError, match="give one or more pairs of numbers"):
+            T.turned_maps(5, 4, shifts=shifts)

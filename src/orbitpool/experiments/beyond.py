@@ -68,6 +68,13 @@ def turns(patch: int, poses: int = POSES) -> Spec:
     return ("rotations", {"window": patch, "count": poses, "step": tau / poses})
 
 
+def around(window: int, shift: float, zoom: float) -> Spec:
+    """Turns of maps, a little up, down, left or right, or smaller or larger."""
+    shifts = ((0, 0), (shift, 0), (-shift, 0), (0, shift), (0, -shift))
+    each = ({"shifts": shifts}, {"zooms": (1 / zoom, zoom)})
+    return ("union", {"sets": tuple(("turned_maps", {"window": window, "poses": POSES, **some}) for some in each)})
+
+
 _DIGITS: dict[str, Any] = {
     "dataset": "rot",
     "learner": "TIOMP",
@@ -83,22 +90,26 @@ _DIGITS: dict[str, Any] = {
     },
     "above": {
         "parameters": {"n_components": 4000, "two_sided": False, "alpha": 1.0, "n_iter": 5},
-        "transforms": ("turned_maps", {"window": 8, "poses": POSES}),
+        "transforms": around(8, shift=0.4, zoom=1.15),
         "conv": {"n_patches": 20_000, "grid": 1, "contrast": 1e-3, "whiten": 2.0, "precision": "full"},
     },
     "classifier": {"class": "LinearSVM", "standardize": True, "C": (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1)},
 }
+_OMP: dict[str, Any] = {"alpha": 0.25, "n_iter": 10, "batch_size": 2000}
 _OBJECTS: dict[str, Any] = {
     "dataset": "cifar10",
     "learner": "TIOMP",
-    "parameters": {"n_components": 256, "alpha": 0.25, "n_iter": 10, "batch_size": 2000},
+    "parameters": {**_OMP, "n_components": 128},
     "conv": {"n_patches": 400_000, "patch_size": 5, "grid": 14, "output": "map"},
     "above": {
-        "parameters": {"n_components": 4000, "alpha": 0.25, "n_iter": 10, "batch_size": 2000},
-        "conv": {"n_patches": 400_000, "patch_size": 3, "grid": 2, "contrast": 1e-3, "whiten": 1.0},
-        "stack": {"both": True},
+        "parameters": {**_OMP, "n_components": 4000},
+        "conv": {"n_patches": 400_000, "patch_size": 3, "grid": 2, "contrast": 1e-3, "whiten": 3.0},
     },
-    "classifier": {"class": "LinearSVM", "C": (0.0001, 0.0003, 0.001, 0.003), "cv": 5, "standardize": True},
+    "beside": {  # a first layer that is too wide to learn a second one on
+        "parameters": {**_OMP, "n_components": 4000},
+        "conv": {"n_patches": 400_000, "patch_size": 6, "grid": 2},
+    },
+    "classifier": {"class": "LinearSVM", "C": (0.00003, 0.0001, 0.0003), "cv": 3, "standardize": True},
     "repeats": 3,
 }
 
@@ -107,7 +118,9 @@ def stack_rows() -> list[Recipe]:
     """Two layers: of turned digits, whose maps turn in space and in pose, and of objects."""
     return [
         Recipe("beyond", "rot stack", "two layers of TIOMP", "error", None, **_DIGITS),
-        Recipe("beyond", "cifar10 stack", "two layers of OMP", "accuracy", None, **_OBJECTS),
+        Recipe(
+            "beyond", "cifar10 stack", "two layers of OMP, and a wide one beside them", "accuracy", None, **_OBJECTS
+        ),
     ]
 
 

@@ -69,24 +69,44 @@ def rotations(
     """
     to = as_shape("window", window)
     around = as_shape("field", to if field is None else field)
-    _check_fits(to, around, "rotations need window <= field")
+    check_border(to, around, border)
     check_whole("count", count, 1)
     if not isinstance(step, Real) or not isfinite(step):
         raise ValueError(f"step is {step!r}; it must be a finite number of radians")
+    angles = [step * k for k in steps(count)]
+    matrices = [turn(to, around, angle, border) for angle in angles]
+    return stack(matrices, around, to, [in_degrees(angle) for angle in angles])
+
+
+def steps(count: int) -> range:
+    """So many steps around none, the larger ones forwards."""
+    return range(1 - ceil(count / 2), count - ceil(count / 2) + 1)
+
+
+def check_border(window: Shape, field: Shape, border: str) -> None:
+    """Raise ValueError for a window that cannot turn in a field with such a border."""
+    _check_fits(window, field, "rotations need window <= field")
     if border not in ("edge", "zero"):
         raise ValueError(f"border is {border!r}; choose 'edge' (repeat the outermost pixels) or 'zero'")
-    y, x = np.meshgrid(*(np.arange(w) - (w - 1) / 2 for w in to), indexing="ij")
-    angles = [step * k for k in range(1 - ceil(count / 2), count - ceil(count / 2) + 1)]
-    matrices = [
-        _interpolation(
-            y.ravel() * cos(a) + x.ravel() * sin(a) + (around[0] - 1) / 2,
-            x.ravel() * cos(a) - y.ravel() * sin(a) + (around[1] - 1) / 2,
-            around,
-            clamp=border == "edge",
-        )
-        for a in angles
-    ]
-    return stack(matrices, around, to, [f"rotate {degrees(a):+.4g}°" if a else "rotate 0°" for a in angles])
+
+
+def in_degrees(angle: float) -> str:
+    """What a turn is called."""
+    return f"rotate {degrees(angle):+.4g}°" if angle else "rotate 0°"
+
+
+def turn(
+    window: Shape, field: Shape, angle: float, border: str, zoom: float = 1.0, shift: Sequence[float] = (0.0, 0.0)
+) -> Any:
+    """The operator that reads a window out of a field, turned and zoomed about a point near the centre, (D2, D1)."""
+    grid = np.meshgrid(*(zoom * (np.arange(w) - (w - 1) / 2) for w in window), indexing="ij")
+    y, x = (points.ravel() for points in grid)
+    return _interpolation(
+        y * cos(angle) + x * sin(angle) + (field[0] - 1) / 2 + shift[0],
+        x * cos(angle) - y * sin(angle) + (field[1] - 1) / 2 + shift[1],
+        field,
+        clamp=border == "edge",
+    )
 
 
 def scalings(field: int | Sequence[int], window: int | Sequence[int], step: int) -> TransformSet:
