@@ -19,7 +19,7 @@ START: dict[str, Recipe] = {
         transforms=turns(5),
         conv={"n_patches": 100_000, "grid": 8, "poses": "keep", "output": "map", "contrast": 0.1, "precision": "full"},
         above={
-            "parameters": {"n_components": 2000, "two_sided": False, "alpha": 1.0, "n_iter": 5},
+            "parameters": {"n_components": 2000, "two_sided": False, "alpha": 1.35, "n_iter": 5},
             "transforms": ("turned_maps", {"window": 8, "poses": 16}),
             "conv": {"n_patches": 20_000, "grid": 1, "contrast": 1e-3, "whiten": 2.0, "precision": "full"},
         },
@@ -53,8 +53,8 @@ def maps(window: int = 8, poses: int = 16, **more: Any) -> Any:
     return ("turned_maps", {"window": window, "poses": poses, **more})
 
 
-def moved(window: int = 8, shift: float = 0.4, zoom: float | None = 1.15, **more: Any) -> Any:
-    """Turns of maps, a little up, down, left or right, or smaller or larger."""
+def moved(window: int = 8, shift: float = 0.4, zoom: float | None = None, **more: Any) -> Any:
+    """Turns of maps, a little up, down, left or right, and smaller or larger."""
     shifts = [(0, 0), *((sign * shift, 0) for sign in (1, -1)), *((0, sign * shift) for sign in (1, -1))]
     around = maps(window, shifts=shifts, **more)
     return around if zoom is None else ("union", {"sets": (around, maps(window, zooms=(1 / zoom, zoom), **more))})
@@ -92,8 +92,8 @@ TRIES: list[Try] = [
     digits(whitened(1.0), moved(6, 0.3), conv={"grid": 6}),
     digits(filters(4000), moved()),
     ("cifar10 one layer", filters(4000)),
-    digits(turned=moved(zoom=None)),
-    digits(filters(2000, alpha=0.5), moved()),
+    digits(turned=moved(zoom=1.15)),
+    digits(filters(2000, alpha=0.7), moved()),
     objects(whitened(10.0)),
     digits(turned=moved(shift=0.6, zoom=1.2)),
     digits(whitened(0.7), moved()),

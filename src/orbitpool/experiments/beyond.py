@@ -68,11 +68,10 @@ def turns(patch: int, poses: int = POSES) -> Spec:
     return ("rotations", {"window": patch, "count": poses, "step": tau / poses})
 
 
-def around(window: int, shift: float, zoom: float) -> Spec:
-    """Turns of maps, a little up, down, left or right, or smaller or larger."""
+def around(window: int, shift: float) -> Spec:
+    """Turns of maps about the centre, and about points above, below, left and right of it."""
     shifts = ((0, 0), (shift, 0), (-shift, 0), (0, shift), (0, -shift))
-    each = ({"shifts": shifts}, {"zooms": (1 / zoom, zoom)})
-    return ("union", {"sets": tuple(("turned_maps", {"window": window, "poses": POSES, **some}) for some in each)})
+    return ("turned_maps", {"window": window, "poses": POSES, "shifts": shifts})
 
 
 _DIGITS: dict[str, Any] = {
@@ -89,8 +88,8 @@ _DIGITS: dict[str, Any] = {
         "precision": "full",
     },
     "above": {
-        "parameters": {"n_components": 4000, "two_sided": False, "alpha": 1.0, "n_iter": 5},
-        "transforms": around(8, shift=0.4, zoom=1.15),
+        "parameters": {"n_components": 4000, "two_sided": False, "alpha": 1.35, "n_iter": 5},
+        "transforms": around(8, shift=0.4),
         "conv": {"n_patches": 20_000, "grid": 1, "contrast": 1e-3, "whiten": 2.0, "precision": "full"},
     },
     "classifier": {"class": "LinearSVM", "standardize": True, "C": (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1)},
