@@ -84,11 +84,7 @@ def encode(model: Any, source: Path, strict: bool) -> tuple[NDArray[Any], Column
 def opened(model: Any, source: Path, strict: bool) -> Images:
     """The images of a source, and what will be done to them in words."""
     found = _open(source, strict)
-    size = (
-        by(model.transforms_.field_shape) + " pixels"
-        if isinstance(model, Learner)
-        else f"its own size up to {LARGEST} pixels"
-    )
+    size = by(_whole(model)) + " pixels" if isinstance(model, Learner) else f"its own size up to {LARGEST} pixels"
     colour = "grey" if _channels(model) == 1 else "colour"
     say(f"encoding {len(found):,} images in {source}, each at {size}, in {colour}")
     return found
@@ -141,7 +137,7 @@ def _inputs(model: Any, images: list[Bytes], grey: bool, size: tuple[int, int] |
     """
     if isinstance(model, (ConvFeatures, Stack)):
         return [image if not grey else shaped(image, True, image.shape[:2]) for image in images]
-    rows, columns = size or model.transforms_.field_shape
+    rows, columns = size or _whole(model)
     whole = np.stack([shaped(image, True, (rows, columns)) for image in images])
     return whole.astype(np.float32) / 255
 
@@ -152,7 +148,13 @@ def _channels(model: Any) -> int:
         return _channels(model.layers()[0])
     if isinstance(model, ConvFeatures):
         return len(model.mean_) // prod(model._patch)
-    return int(model.n_features_in_ // prod(model.transforms_.field_shape))
+    return int(model.n_features_in_ // prod(_whole(model)))
+
+
+def _whole(learner: Any) -> tuple[int, int]:
+    """Rows and columns of the whole images that a fitted learner takes."""
+    rows, columns = learner.transforms_.field_shape
+    return rows, columns
 
 
 def _report(found: Images) -> None:
