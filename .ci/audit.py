@@ -11,6 +11,8 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 
+from packaging.version import Version
+
 LIST = Path(__file__).with_name("safe-versions.txt")
 
 
@@ -38,15 +40,10 @@ def offline() -> int:
         except PackageNotFoundError:
             continue
         there += 1
-        if _numbers(found) < _numbers(least):
+        if Version(found) < Version(least):
             older.append(f"{name} {found} has known vulnerabilities; {least} does not: pip install '{name}>={least}'")
     print("\n".join([*older, f"{there} packages compared with {LIST.name}, {len(older)} older than they should be"]))
     return int(bool(older))
-
-
-def _numbers(text: str) -> tuple[int, ...]:
-    parts = text.partition("+")[0].split(".")
-    return tuple(int("".join(filter(str.isdigit, part)) or 0) for part in parts)
 
 
 if __name__ == "__main__":

@@ -114,10 +114,9 @@ def _problems(job: Job, folder: Path, blow: Blow, code: int, said: str, record: 
         out = folder / job.out
         if out.exists() and job.outcome(out) != job.expected and out.is_file():
             problems.append("a file that is not the one")
-        for path in folder.rglob(".*checkpoint"):
-            content, _ = modelfile.read(path)
-            if job.name == "fit":
-                _count_lost(content["counters"]["update"], said, blow, record)
+        kept = [modelfile.read(path)[0] for path in folder.rglob(".*checkpoint")]
+        if job.name == "fit" and not out.exists():
+            _count_lost(max((c["counters"]["update"] for c in kept), default=0), said, blow, record)
     except (ValueError, OSError, KeyError) as error:
         problems.append(f"half a file: {error}")
     return problems

@@ -141,3 +141,12 @@ def test_odd_names_are_only_names(tmp_path):
             file.write(b"1")
         check_place(tmp_path / name)
     assert len(names(tmp_path)) == 3
+
+
+def test_a_link_stays_one(tmp_path):
+    (tmp_path / "there").mkdir()
+    (tmp_path / "link").symlink_to("there/file")
+    with whole(tmp_path / "link") as file:
+        file.write(b"new")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "there/file").read_bytes() == b"new"

@@ -27,7 +27,7 @@ class InUse(OSError):
 @contextmanager
 def whole(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """A file to write to that takes its name when it is complete, and leaves nothing behind if that fails."""
-    path = Path(path)
+    path = Path(os.path.realpath(path))  # a link stays one
     _check_plain(path)
     _clear(path)
     partial, file = _begin(path)
@@ -37,11 +37,22 @@ def whole(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
             file.flush()
             os.fsync(file.fileno())
             os.replace(partial, path)
+            _settle(path.parent)
     except BaseException as error:
         partial.unlink(missing_ok=True)
         if isinstance(error, OSError) and error.filename is None:
             error.filename = str(path)  # a full disk does not say which
         raise
+
+
+def _settle(folder: Path) -> None:
+    """Have the names of a folder's files outlive a power failure, where the system can."""
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 def write_whole(path: str | os.PathLike[str], content: bytes) -> None:

@@ -170,6 +170,18 @@ def test_numbers_in_parquet_are_rows(tmp_path, digits):
     assert_array_equal(rows, np.column_stack([np.arange(20), digits[:20, :3]]))
 
 
+def test_parquet_that_unpacks_to_more_than_it_can_mean_is_refused(tmp_path):
+    """Equal values take next to no bytes in a file."""
+    pyarrow = pytest.importorskip("pyarrow", reason="needs the extra parquet")
+    from pyarrow import parquet
+
+    path = tmp_path / "bomb.parquet"
+    parquet.write_table(pyarrow.table({"x": pyarrow.repeat(1.0, 100_000_000)}), path)
+    assert path.stat().st_size < 2**20
+    with pytest.raises(ValueError, match="are not likely"):
+        Shards([path])
+
+
 def test_names_that_lead_elsewhere_are_only_names(tmp_path, turned_digits):
     png = encoded(turned_digits.X_train[0])
     tar(tmp_path / "x.tar", {"../../up.png": png, "/etc/root.png": png, "a/../../b.png": png, "readme.txt": b"hello"})
@@ -226,6 +238,16 @@ def test_features_in_parts_go_on_and_grow(command, model, image_shards, monkeypa
     monkeypatch.setattr(images, "AT_ONCE", 25)
     out, whole = image_shards / "features", image_shards / "z.npz"
     assert command("encode", model, image_shards / "tar", "--out", whole)[0] == 0
+
+    def full(folder, manifest, real=featurefolder._save):
+        if manifest["parts"]:
+            raise OSError(28, "No space left on device")
+        real(folder, manifest)
+
+    with monkeypatch.context() as m:
+        m.setattr(featurefolder, "_save", full)  # between the first part and what says that it is there
+        assert command("encode", model, image_shards / "tar", "--out", out)[0] == 1
+    assert sorted(os.listdir(out)) == ["manifest.json", "part-00000.npz"]
 
     def stop(found, places, real=images.Images.read):
         if places[0] >= 50:

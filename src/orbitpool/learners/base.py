@@ -147,6 +147,7 @@ class Learner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         source = self._source(X, reset=True)
         data = source.fingerprint() if self.checkpoint else None
         restored = files.restore(self, data, source.device) if data else None
+        together.check_same("the checkpoint", restored is not None)
         seed = restored.at.seed if restored else seed_of(self.random_state)
         if finding.is_auto(self.transforms) and restored is None:
             self._use(found or finding.find(X, source, seed, self.verbose))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +29,12 @@ class ArrayShard:
         self.names: Sequence[str] = Numbered(path.name, len(self.array))
         self.labels: Sequence[str] = Empty(len(self.array))
         self.row_shape: tuple[int, ...] | None = self.array.shape[1:]
+
+    @cached_property
+    def scale(self) -> int:
+        """What makes pixels go to 255: they go to 1, or to 255 already, as far as the beginning shows."""
         first = self.array[: max(1, 2**22 // self.array[0].nbytes)]
-        self.scale = 255 if first.max() <= 1 else 1  # pixels from 0 to 1, as far as the beginning shows
+        return 255 if first.max() <= 1 else 1
 
     def __len__(self) -> int:
         return len(self.array)

@@ -52,7 +52,7 @@ def write(folder: Path, model: Path, names: Sequence[str], labels: Sequence[str]
                 featurefiles.write(folder / name, Z, columns)
             made = {"file": name, "rows": len(Z), "features": Z.shape[1], "items": len(places), "of": digest}
             parts[number:] = [made]
-            write_whole(folder / MANIFEST, f"{json.dumps(manifest, indent=1)}\n".encode())
+            _save(folder, manifest)
             say(f"{folder / name}: {start + len(places):,} of {len(names):,} are done")
     return sum(part["rows"] for part in parts), max((part["features"] for part in parts), default=0)
 
@@ -65,7 +65,9 @@ def read(folder: Path) -> tuple[NDArray[Any], list[str]]:
     pairs = [featurefiles.read(folder / part["file"]) for part in parts]
     for part, (Z, _) in zip(parts, pairs, strict=True):
         if Z.shape != (part["rows"], part["features"]) or part["features"] != parts[0]["features"]:
-            raise ValueError(f"{folder / part['file']} is not what {MANIFEST} says; delete the folder and encode anew")
+            raise ValueError(
+                f"{folder / part['file']} is not what {MANIFEST} says; give the orbitpool encode command again"
+            )
     return np.concatenate([Z for Z, _ in pairs]), [label for _, labels in pairs for label in labels]
 
 
@@ -92,7 +94,9 @@ def _begun(folder: Path, model: str) -> dict[str, Any]:
     if not (folder / MANIFEST).exists():
         if next(folder.glob("[!.]*"), None) is not None:
             raise ValueError(f"{folder} holds other files and no {MANIFEST}; give a new folder as --out")
-        return {"format": FORMAT, "model": model, "parts": []}
+        manifest: dict[str, Any] = {"format": FORMAT, "model": model, "parts": []}
+        _save(folder, manifest)  # before the first part, so that a run that dies in between can go on
+        return manifest
     manifest = load(folder)
     if manifest["model"] != model:
         raise ValueError(f"{folder} has features of another model; give another folder as --out")
@@ -101,6 +105,10 @@ def _begun(folder: Path, model: str) -> dict[str, Any]:
             manifest["parts"] = manifest["parts"][:number]
             break
     return manifest
+
+
+def _save(folder: Path, manifest: dict[str, Any]) -> None:
+    write_whole(folder / MANIFEST, f"{json.dumps(manifest, indent=1)}\n".encode())
 
 
 def _is_beginning(part: dict[str, Any], names: Sequence[str], labels: Sequence[str], places: range) -> bool:
