@@ -66,7 +66,8 @@ class ConvFeatures(AroundLearner):
     grid : int
         Cells along each side; 2 gives quadrants.
     mirror : bool
-        Average the features of an image with those of its mirror image, so that both have the same.
+        Average the features of an image with those of its mirror image, so that both have the same; not with kept
+        poses.
     poses : {"pool", "keep"}
         Whether a filter has one feature, or one for each of its poses, filters last: what a layer above needs to be
         invariant to what turns the whole image (`transforms.turned_maps`).
@@ -294,6 +295,8 @@ class ConvFeatures(AroundLearner):
         one_of("precision", self.precision, ("auto", "full"))
         one_of("poses", self.poses, ("pool", "keep"))
         one_of("output", self.output, ("flat", "map"))
+        one_of("mirror", self.mirror, (False, True))
+        check_mirror(self.mirror, self.poses)
         for name in ("contrast", "whiten"):
             if getattr(self, name) is not None:
                 at_least(name, getattr(self, name), 0)
@@ -339,6 +342,12 @@ class ConvFeatures(AroundLearner):
         """Features of a patch."""
         poses = len(self.learner.transforms) if self.poses == "keep" and self.learner.transforms is not None else 1
         return poses * int(self.learner_._n_features_out)
+
+
+def check_mirror(mirror: bool, poses: str) -> None:
+    """Raise ValueError for features that keep their poses and are to be averaged with those of mirror images."""
+    if mirror and poses == "keep":
+        raise ValueError("mirror is True and poses 'keep', but a mirror image has other poses; choose one of the two")
 
 
 def _each_pose(templates: Tensor, two_sided: bool) -> Tensor:
