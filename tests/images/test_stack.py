@@ -23,12 +23,11 @@ FIRST = [
 
 
 def first_layer(learner=FIRST[0], grid=6, **options):
-    options = {"whiten": None, **options}
     return ConvFeatures(learner, n_patches=3000, grid=grid, poses="keep", output="map", random_state=0, **options)
 
 
-def second_layer(whiten=None):
-    learner = TIOMP(10, T.turned_maps(6, 8), alpha=5.0, two_sided=False, n_iter=2)
+def second_layer(whiten: float | None = 1.0):
+    learner = TIOMP(10, T.turned_maps(6, 8), alpha=1.0, two_sided=False, n_iter=2)
     return ConvFeatures(learner, n_patches=300, grid=1, contrast=1e-3, whiten=whiten, precision="full", random_state=0)
 
 
@@ -47,9 +46,10 @@ def fitted(images):
 
 
 @pytest.mark.parametrize("learner", FIRST, ids=lambda learner: type(learner).__name__)
-def test_the_map_of_a_turned_image_is_the_turned_map(learner, images):
+@pytest.mark.parametrize("whiten", [0.1, None])
+def test_the_map_of_a_turned_image_is_the_turned_map(whiten, learner, images):
     """The law that a second layer builds on: exact for quarter turns."""
-    layer, turns = first_layer(learner).fit(images), T.turned_maps(6, 8)
+    layer, turns = first_layer(learner, whiten=whiten).fit(images), T.turned_maps(6, 8)
     if hasattr(layer.learner_, "intercept_hidden_"):  # poses that data shows more often have learned larger biases
         bias = layer.learner_.intercept_hidden_
         bias[:] = bias.mean(1, keepdims=True)
@@ -59,7 +59,7 @@ def test_the_map_of_a_turned_image_is_the_turned_map(learner, images):
         turned = layer.transform(np.rot90(images, quarters, (1, 2)).copy())
         expected = turns.apply(maps.reshape(60, -1))[:, turns.labels.index(label)]
         assert_allclose(turned.reshape(60, -1), expected, atol=1e-4 * maps.max())
-        assert np.abs(turned - maps).max() > 0.3 * maps.max()
+        assert np.abs(turned - maps).max() > 0.2 * maps.max()
 
 
 @pytest.mark.parametrize("learner", FIRST, ids=lambda learner: type(learner).__name__)
@@ -71,12 +71,21 @@ def test_poses_apart_are_pooled_to_the_features(learner, images):
     assert_allclose(poses.max(3) if isinstance(learner, TIOMP) else poses.sum(3), pooled, atol=1e-5)
 
 
+def test_maps_turn_only_if_cells_do(images):
+    """Twelve places in five cells are three in the first and two in the last: these do not turn into each other."""
+    layer, turns = first_layer(grid=5).fit(images), T.turned_maps(5, 8)
+    turned = layer.transform(np.rot90(images, 1, (1, 2)).copy()).reshape(60, -1)
+    expected = turns.apply(layer.transform(images).reshape(60, -1))[:, turns.labels.index("rotate +90°")]
+    assert np.abs(turned - expected).max() > 0.1 * expected.max()
+
+
 def test_features_of_a_stack_stay_when_images_are_turned(fitted, images):
     features = fitted.transform(images)
     assert features.shape == (60, 10)
     assert np.abs(features).max() > 1
     for quarters in (1, 2, 3):
         assert_allclose(fitted.transform(np.rot90(images, quarters, (1, 2)).copy()), features, atol=1e-3)
+    assert fitted.second_.whitening_.shape == (6 * 6 * 24,) * 2
     by_one_layer = fitted.first_.transform(images) - fitted.first_.transform(np.rot90(images, 1, (1, 2)).copy())
     assert np.abs(by_one_layer).max() > 1
 

@@ -37,6 +37,7 @@ from orbitpool.learners.around import AroundLearner
 from orbitpool.learners.checks import at_least, finite, one_of, whole
 from orbitpool.learners.training import seed_of
 from orbitpool.modules import export_onnx
+from orbitpool.transforms import TransformSet
 
 CellSums = Callable[[Tensor, Tensor], Tensor]  # images (N, H, W, C) and the cells of their P patches to (N, cells, F)
 FEWEST = 64  # patches that an image is filled up to where there are kernels
@@ -76,7 +77,9 @@ class ConvFeatures(AroundLearner):
     contrast : float or None
         Added to a patch's variance before it is divided by its standard deviation; None leaves patches as they are.
     whiten : float or None
-        Added to the eigenvalues of the covariance; None does not whiten.
+        Added to the eigenvalues of the covariance; None does not whiten. Where the learner's transformations put pixels
+        into another order, as quarter turns do, the covariance is that of patches in all of these orders, so that
+        whitening turns with them.
     precision : {"auto", "full"}
         Of dense encoding. "auto" multiplies bfloat16 numbers on a GPU, whose features differ by some 1e-3; else full.
     device : str
@@ -327,7 +330,10 @@ class ConvFeatures(AroundLearner):
     def _whitening(self, patches: Tensor) -> tuple[Tensor, Tensor]:
         if self.whiten is None:
             return torch.zeros_like(patches[0]), patches.new_empty(0, 0)
-        return whitening(patches, self.whiten)
+        transforms, columns = self.learner.transforms, torch.arange(patches.shape[1], device=patches.device)
+        orders = transforms.orders if isinstance(transforms, TransformSet) else []
+        each = [columns.view(len(pixels), -1)[torch.from_numpy(pixels)].flatten() for pixels in orders]
+        return whitening(patches, self.whiten, each)
 
     def _places(self, images: Tensor) -> tuple[int, int]:
         """Rows and columns of patches in an image."""
