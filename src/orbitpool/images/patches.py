@@ -127,3 +127,9 @@ def check_grid(images: Tensor, patch: tuple[int, int], stride: int, grid: int) -
             f"grid is {grid}, but images of {height}×{width} have only {rows}×{columns} patches; "
             "use a smaller grid or stride, or larger images"
         )
+
+
+def check_mirror(mirror: bool, poses: str) -> None:
+    """Raise ValueError for features that keep their poses and are to be averaged with those of mirror images."""
+    if mirror and poses == "keep":
+        raise ValueError("mirror is True and poses 'keep', but a mirror image has other poses; choose one of the two")

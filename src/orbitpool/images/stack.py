@@ -13,8 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from orbitpool import modelfile
-from orbitpool.images.conv import ConvFeatures, check_mirror
-from orbitpool.images.patches import as_images, check_some
+from orbitpool.images.conv import ConvFeatures
+from orbitpool.images.patches import as_images, check_mirror, check_some
 from orbitpool.kernels import choose_device
 from orbitpool.learners import Learner, finding
 from orbitpool.learners.checks import one_of, whole
