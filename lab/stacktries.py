@@ -6,6 +6,7 @@ from typing import Any
 
 from orbitpool.experiments.beyond import turns
 from orbitpool.experiments.recipe import Recipe
+from orbitpool.experiments.recipes import TURNS_OF_SCALES
 
 Try = tuple[str, dict[str, Any]]
 
@@ -66,8 +67,15 @@ def digits(above: dict[str, Any] | None = None, turned: Any = None, **different:
     return "rot stack", different | ({"above": above} if above else {})
 
 
-WIDE = {"parameters": {"n_components": 2000, "alpha": 0.25, "n_iter": 10, "batch_size": 2000}}
-WIDE |= {"conv": {"n_patches": 200_000, "patch_size": 6, "grid": 2}}
+WIDE: dict[str, Any] = {
+    "parameters": {"n_components": 2000, "alpha": 0.25, "n_iter": 10, "batch_size": 2000},
+    "transforms": TURNS_OF_SCALES,
+    "conv": {"n_patches": 200_000, "grid": 2, "mirror": True},
+}
+ONE = "cifar10 one layer"
+KERNEL = {"class": "SVC", "C": (1.0, 3.0, 10.0, 30.0)}
+LARGER = {"C": (0.0001, 0.0003, 0.001, 0.003)}  # mirror images want less regularisation
+MIRROR = {"stack": {"mirror": True}}
 
 
 def objects(above: dict[str, Any] | None = None, **different: Any) -> Try:
@@ -87,11 +95,17 @@ def whitened(eps: float | None, **more: Any) -> dict[str, Any]:
 
 TRIES: list[Try] = [
     digits(turned=moved()),
+    digits(turned=moved(), whitening="as they are"),
+    digits(turned=moved(), classifier=KERNEL),
+    (ONE, {**WIDE, "classifier": LARGER}),  # what the next one has to beat
+    objects(MIRROR, beside=WIDE, classifier=LARGER),
+    objects(MIRROR, classifier=LARGER),
+    digits(filters(4000), moved(), classifier=KERNEL),
+    digits(filters(4000), moved(), classifier={**KERNEL, "gamma": 1e-4}),
     digits(),
-    objects(beside=WIDE),
     digits(whitened(1.0), moved(6, 0.3), conv={"grid": 6}),
     digits(filters(4000), moved()),
-    ("cifar10 one layer", filters(4000)),
+    (ONE, filters(4000)),
     digits(turned=moved(zoom=1.15)),
     digits(filters(2000, alpha=0.7), moved()),
     objects(whitened(10.0)),

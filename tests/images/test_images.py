@@ -13,6 +13,7 @@ import orbitpool
 from orbitpool import TIOMP, TIRBM, TIAutoencoder
 from orbitpool import transforms as T
 from orbitpool.images import ZCA, ContrastNormalizer, ConvFeatures, dense_patches, random_patches
+from orbitpool.learners.training import seed_of
 
 COMBINED = T.union(T.translations(8, 6, 2), T.rotations(6, count=3, step=pi / 12, field=8))
 LEARNERS = [
@@ -48,6 +49,19 @@ def test_contrast_normalisation_and_whitening(photographs):
     assert_allclose(whitener.whitening_, whitener.whitening_.T)
     values, vectors = np.linalg.eigh(np.cov(X.T, bias=True))
     assert_allclose(ZCA().fit(X).whitening_, vectors @ np.diag((values + 0.1) ** -0.5) @ vectors.T, atol=1e-9)
+
+
+@pytest.mark.parametrize("transforms", [T.rotations(6, 8, pi / 4), T.rotations(6, 3, pi / 12)])
+def test_whitening_turns_with_patches_if_there_are_quarter_turns(transforms, colour_images):
+    """Then it is that of patches turned by every quarter; otherwise that of patches as they are."""
+    model = ConvFeatures(TIOMP(3, transforms, n_iter=1), n_patches=400, random_state=0).fit(colour_images)
+    generator = torch.Generator().manual_seed(seed_of(0))
+    patches = random_patches(torch.from_numpy(colour_images), 400, (6, 6), generator).numpy()
+    turned = [np.rot90(patches, quarters, (1, 2)) for quarters in (range(4) if len(transforms) == 8 else [0])]
+    rows = ContrastNormalizer().fit_transform(np.concatenate(turned).reshape(-1, 108) / 255)
+    expected = ZCA().fit(rows)
+    assert_allclose(model.mean_, expected.mean_, atol=1e-5)
+    assert_allclose(model.whitening_, expected.whitening_, atol=1e-4)
 
 
 def test_patches_are_where_they_should_be(colour_images, generator):

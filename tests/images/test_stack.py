@@ -23,12 +23,11 @@ FIRST = [
 
 
 def first_layer(learner=FIRST[0], grid=6, **options):
-    options = {"whiten": None, **options}
     return ConvFeatures(learner, n_patches=3000, grid=grid, poses="keep", output="map", random_state=0, **options)
 
 
-def second_layer(whiten=None):
-    learner = TIOMP(10, T.turned_maps(6, 8), alpha=5.0, two_sided=False, n_iter=2)
+def second_layer(whiten: float | None = 1.0):
+    learner = TIOMP(10, T.turned_maps(6, 8), alpha=1.0, two_sided=False, n_iter=2)
     return ConvFeatures(learner, n_patches=300, grid=1, contrast=1e-3, whiten=whiten, precision="full", random_state=0)
 
 
@@ -47,9 +46,10 @@ def fitted(images):
 
 
 @pytest.mark.parametrize("learner", FIRST, ids=lambda learner: type(learner).__name__)
-def test_the_map_of_a_turned_image_is_the_turned_map(learner, images):
+@pytest.mark.parametrize("whiten", [0.1, None])
+def test_the_map_of_a_turned_image_is_the_turned_map(whiten, learner, images):
     """The law that a second layer builds on: exact for quarter turns."""
-    layer, turns = first_layer(learner).fit(images), T.turned_maps(6, 8)
+    layer, turns = first_layer(learner, whiten=whiten).fit(images), T.turned_maps(6, 8)
     if hasattr(layer.learner_, "intercept_hidden_"):  # poses that data shows more often have learned larger biases
         bias = layer.learner_.intercept_hidden_
         bias[:] = bias.mean(1, keepdims=True)
@@ -59,7 +59,7 @@ def test_the_map_of_a_turned_image_is_the_turned_map(learner, images):
         turned = layer.transform(np.rot90(images, quarters, (1, 2)).copy())
         expected = turns.apply(maps.reshape(60, -1))[:, turns.labels.index(label)]
         assert_allclose(turned.reshape(60, -1), expected, atol=1e-4 * maps.max())
-        assert np.abs(turned - maps).max() > 0.3 * maps.max()
+        assert np.abs(turned - maps).max() > 0.2 * maps.max()
 
 
 @pytest.mark.parametrize("learner", FIRST, ids=lambda learner: type(learner).__name__)
@@ -71,12 +71,21 @@ def test_poses_apart_are_pooled_to_the_features(learner, images):
     assert_allclose(poses.max(3) if isinstance(learner, TIOMP) else poses.sum(3), pooled, atol=1e-5)
 
 
+def test_maps_turn_only_if_cells_do(images):
+    """Twelve places in five cells are three in the first and two in the last: these do not turn into each other."""
+    layer, turns = first_layer(grid=5).fit(images), T.turned_maps(5, 8)
+    turned = layer.transform(np.rot90(images, 1, (1, 2)).copy()).reshape(60, -1)
+    expected = turns.apply(layer.transform(images).reshape(60, -1))[:, turns.labels.index("rotate +90°")]
+    assert np.abs(turned - expected).max() > 0.1 * expected.max()
+
+
 def test_features_of_a_stack_stay_when_images_are_turned(fitted, images):
     features = fitted.transform(images)
     assert features.shape == (60, 10)
     assert np.abs(features).max() > 1
     for quarters in (1, 2, 3):
         assert_allclose(fitted.transform(np.rot90(images, quarters, (1, 2)).copy()), features, atol=1e-3)
+    assert fitted.second_.whitening_.shape == (6 * 6 * 24,) * 2
     by_one_layer = fitted.first_.transform(images) - fitted.first_.transform(np.rot90(images, 1, (1, 2)).copy())
     assert np.abs(by_one_layer).max() > 1
 
@@ -113,19 +122,59 @@ def test_both_layers_give_features(fitted, images, tmp_path):
     assert orbitpool.load(tmp_path / "both", "cpu").transform(images).shape == (60, 34)
 
 
-def test_a_stack_can_be_the_first_layer_of_another(images, tmp_path):
-    middle = ConvFeatures(
-        TIOMP(4, T.turned_maps(3, 8), alpha=1.0, two_sided=False, n_iter=2),
-        n_patches=500, grid=2, poses="keep", output="map", contrast=1e-3, whiten=None, random_state=0,
-    )  # fmt: skip
-    last = ConvFeatures(TIOMP(5, T.turned_maps(2, 8), alpha=0.1, n_iter=2), n_patches=100, grid=1, whiten=None)
-    deep = Stack(Stack(first_layer(), middle), last, random_state=0).fit(images)
+def middle_layer(poses=8, **options):
+    learner = TIOMP(4, T.turned_maps(3, poses), alpha=1.0, two_sided=False, n_iter=2)
+    options = {"poses": "keep", "output": "map", "contrast": 1e-3, "whiten": None, "random_state": 0, **options}
+    return ConvFeatures(learner, n_patches=500, grid=2, **options)
+
+
+def last_layer():
+    return ConvFeatures(TIOMP(5, T.turned_maps(2, 8), alpha=0.1, n_iter=2), n_patches=100, grid=1, whiten=None)
+
+
+@pytest.mark.parametrize("both", [False, True])
+def test_a_stack_can_be_the_first_layer_of_another(both, images, tmp_path):
+    """Maps of both layers keep their poses, too."""
+    below = Stack(first_layer(), middle_layer(), both=both)
+    deep = Stack(below, last_layer(), random_state=0).fit(images)
+    assert deep.first_.transform(images).shape == (60, 2, 2, 8 * (7 if both else 4))
     features = deep.transform(images)
     assert features.shape == (60, 10)
     assert_allclose(deep.transform(np.rot90(images, 1, (1, 2)).copy()), features, atol=1e-3)
     assert len(deep.layers()) == 3
     deep.save(tmp_path / "deep")
     assert_array_equal(orbitpool.load(tmp_path / "deep", "cpu").transform(images), features)
+
+
+def test_a_place_of_a_map_of_both_layers_has_their_features_pose_by_pose(images):
+    both = Stack(first_layer(), middle_layer(), both=True, random_state=0).fit(images)
+    places = both.transform(images).reshape(60, 2, 2, 8, 7)
+    first = both.first_.transform(images)
+    below = first.reshape(60, 2, 3, 2, 3, 8, 3).mean((2, 4))
+    assert_allclose(places[..., :3], below, atol=1e-5)
+    assert_allclose(places[..., 3:], both.second_.transform(first).reshape(60, 2, 2, 8, 4), atol=1e-5)
+
+
+def test_mirror_images_have_the_same_features(images, tmp_path):
+    layers = Stack(first_layer(), second_layer(), mirror=True, random_state=0).fit(images)
+    flipped, plain = images[:, :, ::-1], stack().fit(images)
+    features = layers.transform(images)
+    assert_allclose(layers.transform(flipped), features, atol=1e-4)
+    assert_allclose(layers.transform(list(flipped)), features, atol=1e-4)
+    assert_allclose((plain.transform(images) + plain.transform(flipped)) / 2, features, atol=1e-4)
+    layers.save(tmp_path / "model")
+    assert orbitpool.load(tmp_path / "model", "cpu").mirror
+
+
+def test_maps_of_lists_go_to_where_the_second_layer_works(fitted, images, monkeypatch):
+    monkeypatch.setattr("orbitpool.images.stack.choose_device", lambda wish, X: torch.device("meta"))
+    assert fitted._map(list(images[:2])).device.type == "meta"
+
+
+@pytest.mark.parametrize("nothing", [[], np.zeros((0, 16, 16))])
+def test_no_images_are_refused(nothing, fitted):
+    with pytest.raises(ValueError, match=r"X holds 0 images|none of them 0"):
+        fitted.transform(nothing)
 
 
 def test_a_loaded_stack_is_the_saved_one(fitted, images, tmp_path):
@@ -160,6 +209,21 @@ def test_two_layers_know_turned_digits_better_than_one(turned_digits):
         (lambda: stack(n_images=0), "n_images is 0"),
         (lambda: first_layer().set_params(poses="some"), "poses is 'some'; choose one of 'pool', 'keep'"),
         (lambda: first_layer().set_params(output="rows"), "output is 'rows'; choose one of 'flat', 'map'"),
+        (lambda: Stack(first_layer().set_params(stride=0), second_layer()), "stride is 0"),
+        (lambda: Stack(first_layer(), second_layer().set_params(grid=0)), "grid is 0"),
+        (lambda: stack(mirror="no"), "mirror is 'no'"),
+        (lambda: Stack(first_layer(), middle_layer(), mirror=True), "a mirror image has other poses"),
+        (lambda: first_layer(mirror=True), "a mirror image has other poses"),
+        (lambda: first_layer(mirror="no"), "mirror is 'no'; choose one of False, True"),
+        (lambda: Stack(first_layer().set_params(poses="pool"), second_layer()), "maps of 8 poses, .* have 1; give"),
+        (lambda: Stack(first_layer(), middle_layer(16)), "moves maps of 16 poses, but those of the first one have 8"),
+        (
+            lambda: Stack(
+                first_layer(), middle_layer().set_params(learner=TIOMP(4, T.turned_maps(3, 8, 16))), both=True
+            ),
+            "the layers have 8 and 16 poses",
+        ),
+        (lambda: Stack(first_layer(TIOMP(3, "auto")), second_layer()), "have as many as it finds; give"),
         (lambda: Stack(first_layer(grid=5), second_layer()), "patches of 6×6 do not fit into images of 5×5"),
     ],
 )

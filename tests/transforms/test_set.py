@@ -35,6 +35,17 @@ def sets(draw):
     }[family]()
 
 
+def test_orders_are_those_of_operators_that_only_move_pixels():
+    v = np.arange(25.0)
+    for turns in (T.rotations(5, 8, pi / 4), T.union(T.rotations(5, 4, pi / 2), T.rotations(5, 3, pi / 12))):
+        moved = turns.apply(v)
+        expected = [u for u in moved if np.allclose(np.sort(u), v)]
+        assert len(expected) == len(turns.orders) >= 4
+        assert_allclose([v[order] for order in turns.orders], expected, atol=1e-6)
+    assert len(T.turned_maps(4, 8, shifts=((0, 0), (0.5, 0))).orders) == 4
+    assert T.rotations(5, 8, pi / 4, field=7).orders == []
+
+
 def test_no_inputs_give_no_outputs():
     turns = T.rotations(4, 3, 0.5)
     assert turns.apply(torch.zeros(0, 32)).shape == (0, 3, 32)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Self
 
 import torch
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from torch import Tensor
 
 
@@ -18,7 +18,7 @@ class Beside(BaseEstimator):  # type: ignore[misc]
 
     def fit(self, X: Any) -> Self:
         """Learn both from the same images."""
-        self.first_, self.second_ = self.first.fit(X), self.second.fit(X)
+        self.first_, self.second_ = clone(self.first).fit(X), clone(self.second).fit(X)
         return self
 
     def transform(self, X: Tensor) -> Tensor:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -77,12 +77,16 @@ def make_features(recipe: Recipe, seed: int, device: str, checkpoint: Path | Non
         kept = None if checkpoint is None else checkpoint.with_name(f"{checkpoint.name}-{what}")
         return make_features(replace(recipe, **different), seed, device, kept)
 
+    def other(what: str, layer: Mapping[str, Any]) -> Any:
+        """A layer above or beside, whose transformations are its own, if it has any."""
+        own = {name: value for name, value in layer.items() if name != "stack"}
+        return made(what, **{"transforms": None, **own, "above": None, "beside": None})
+
     if recipe.beside is not None:
-        return Beside(made("first", beside=None), made("beside", **{"above": None, **recipe.beside, "beside": None}))
+        return Beside(made("first", beside=None), other("beside", recipe.beside))
     if recipe.above is not None:
         options = recipe.above.get("stack", {})
-        above = {name: value for name, value in recipe.above.items() if name != "stack"}
-        return Stack(made("below", above=None), made("above", **above, above=None), device=device, **options)
+        return Stack(made("below", above=None), other("above", recipe.above), device=device, **options)
     learner = make_learner(recipe, seed, device, checkpoint)
     return learner if recipe.conv is None else ConvFeatures(learner, random_state=seed, device=device, **recipe.conv)
 

@@ -41,8 +41,10 @@ class Recipe:
     @property
     def effort(self) -> float:
         """Roughly how long a run takes against other rows of the table: a part grows with the poses."""
-        poses, learned = 4 if self.transforms is None else 6, len(self.choices or (None,))
-        return float(self.parameters.get("n_components", 200) * poses * learned)
+        more = [layer for layer in (self.above, self.beside) if layer is not None]
+        layers = [(self.parameters, self.transforms), *((m["parameters"], m.get("transforms")) for m in more)]
+        work = sum(how.get("n_components", 200) * (4 if poses is None else 6) for how, poses in layers)
+        return float(work * len(self.choices or (None,)))
 
     def quick(self) -> Recipe:
         """The same in small: fewer filters, epochs, patches."""

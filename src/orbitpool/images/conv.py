@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from math import prod
 from typing import Any, ClassVar, Literal, Self
 
@@ -16,7 +15,7 @@ from torch import Tensor
 from orbitpool.discovery import Discovery, discover
 from orbitpool.discovery.auto import MOST as MOST_JUDGED
 from orbitpool.discovery.auto import THUMBNAIL, thumbnails
-from orbitpool.encoders import Encoder
+from orbitpool.images.encoding import Dense
 from orbitpool.images.module import ConvModule
 from orbitpool.images.patches import (
     Groups,
@@ -24,24 +23,19 @@ from orbitpool.images.patches import (
     by_size,
     check_channels,
     check_grid,
-    dense_patches,
+    check_mirror,
     own_images,
-    places,
     random_patches,
 )
 from orbitpool.images.whitening import CONTRAST, FLOOR, normalize_contrast, whitening
-from orbitpool.kernels import cells, choose_device
-from orbitpool.kernels.products import dense_room, fused
+from orbitpool.kernels import choose_device
 from orbitpool.learners import Learner, finding
 from orbitpool.learners.around import AroundLearner
 from orbitpool.learners.checks import at_least, finite, one_of, whole
 from orbitpool.learners.training import seed_of
 from orbitpool.modules import export_onnx
+from orbitpool.transforms import TransformSet
 
-CellSums = Callable[[Tensor, Tensor], Tensor]  # images (N, H, W, C) and the cells of their P patches to (N, cells, F)
-FEWEST = 64  # patches that an image is filled up to where there are kernels
-MOST = 65_535  # images that a GPU takes at a time
-BUDGET = 128 * 2**20  # bytes of patches, or of their features, at a time
 PATCH = 8  # pixels a side, where neither transformations nor anybody else says so
 
 
@@ -66,7 +60,8 @@ class ConvFeatures(AroundLearner):
     grid : int
         Cells along each side; 2 gives quadrants.
     mirror : bool
-        Average the features of an image with those of its mirror image, so that both have the same.
+        Average the features of an image with those of its mirror image, so that both have the same; not with kept
+        poses.
     poses : {"pool", "keep"}
         Whether a filter has one feature, or one for each of its poses, filters last: what a layer above needs to be
         invariant to what turns the whole image (`transforms.turned_maps`).
@@ -75,7 +70,9 @@ class ConvFeatures(AroundLearner):
     contrast : float or None
         Added to a patch's variance before it is divided by its standard deviation; None leaves patches as they are.
     whiten : float or None
-        Added to the eigenvalues of the covariance; None does not whiten.
+        Added to the eigenvalues of the covariance; None does not whiten. Where the learner's transformations put pixels
+        into another order, as quarter turns do, the covariance is that of patches in all of these orders, so that
+        whitening turns with them.
     precision : {"auto", "full"}
         Of dense encoding. "auto" multiplies bfloat16 numbers on a GPU, whose features differ by some 1e-3; else full.
     device : str
@@ -187,15 +184,14 @@ class ConvFeatures(AroundLearner):
         self._check_images(groups, int(self.image_shape_[2]))
         home = X.device if isinstance(X, Tensor) else torch.device("cpu")
         dtype = torch.float64 if groups[0][1].dtype == torch.float64 else torch.float32
-        encode, budget = self._encoder(device, dtype)
+        dense = self._dense(device, dtype)
         features = torch.empty(sum(len(at) for at, _ in groups), self._n_features_out, dtype=dtype, device=home)
         own, order, share = own_images(groups)
         for all_at, images in own:
-            least = FEWEST if device.type == "cuda" else 1
-            some = min(MOST, max(1, budget // max(least, prod(self._places(images)))))
+            some = dense.at_once(images)
             for at, part in zip(torch.split(all_at, some), torch.split(images, some), strict=True):
                 seen = [part, part.flip(2)] if self.mirror else [part]
-                features[at.to(home)] = sum(self._pooled(encode, budget, p, device).to(home) for p in seen) / len(seen)
+                features[at.to(home)] = sum(dense.means(p).to(home) for p in seen) / len(seen)
         if not share.whole:
             order = order.to(home)
             features[order] = share.gather(features[order[share.own]])
@@ -222,57 +218,22 @@ class ConvFeatures(AroundLearner):
         """
         export_onnx(self.to_module(), torch.zeros(1, *map(int, self.image_shape_)), path)
 
-    def _encoder(self, device: torch.device, dtype: torch.dtype) -> tuple[CellSums, int]:
-        """What turns images and the cells of their patches into sums of features, and how many patches at a time."""
-        mean, matrix = (torch.from_numpy(a).to(device, dtype) for a in (self.mean_, self.whitening_))
-        P = matrix if matrix.numel() else None
-        encoder, n_cells = self.learner_.encoder(device, dtype), self.grid**2
-
-        def patches(images: Tensor) -> Tensor:
-            x = dense_patches(images, self._patch, self.stride).reshape(-1, len(mean))
-            return (self._normalize(x) - mean).view(len(images), -1, len(mean))
-
-        rounded = self.precision == "auto" and fused(mean) and dense_room(len(mean), n_cells)
-        whole = self.poses == "pool" or getattr(encoder, "how", None) == "max"
-        if isinstance(encoder, Encoder) and whole and (rounded or device.type == "cpu"):
-            encode, look, budget = cells.encode_cells, patches, cells.PATCHES
-            if rounded:
-                from orbitpool.kernels import dense
-
-                where: Any = self._patch, self.stride, self.contrast, mean
-                encode, look = dense.encode_cells, lambda images: dense.normalized_patches(images, *where)
-                budget = 16 * BUDGET // (2 * len(mean))
-            t, how = encoder.templates(P), (encoder.how, encoder.alpha, encoder.two_sided)
-            if self.poses == "keep":
-                t, how = _each_pose(t, encoder.two_sided), (encoder.how, encoder.alpha, False)
-            return lambda images, cell: encode(look(images), t, encoder.bias, cell, n_cells, *how), budget
-        together = self.poses == "pool" or self.learner.transforms is None
-        features = encoder.folded(P) if together else encoder.apart(P)
-
-        def sums(images: Tensor, cell: Tensor) -> Tensor:
-            z: Tensor = features(patches(images).flatten(0, 1)).view(len(images), len(cell), -1)
-            return (torch.arange(n_cells)[:, None] == cell).to(device, dtype) @ z
-
-        return sums, BUDGET // (4 * max(len(mean), self._width))
-
-    def _pooled(self, encode: CellSums, budget: int, images: Tensor, device: torch.device) -> Tensor:
-        """Means over the cells of the grid, (N, grid * grid * F), some rows of patches at a time."""
-        floats, (rows, columns) = as_floats(images, device), self._places(images)
-        finite(floats)
-        across, down = self._cells(columns), self._cells(rows)
-        total: Any = 0
-        for some in torch.split(torch.arange(rows), max(1, budget // (len(images) * columns))):
-            top, bottom = int(some[0]) * self.stride, int(some[-1]) * self.stride + self._patch[0]
-            cell = (down[some][:, None] * self.grid + across).flatten()
-            total = total + encode(floats[:, top:bottom], cell)
-        sizes = torch.outer(torch.bincount(down), torch.bincount(across)).flatten()
-        means: Tensor = total / sizes.to(total)[:, None]
-        return means.flatten(1)
-
-    def _cells(self, places: int) -> Tensor:
-        """The cell along one side that each place belongs to, (places,); the first cells are the larger."""
-        sizes = [len(part) for part in torch.arange(places).tensor_split(self.grid)]
-        return torch.repeat_interleave(torch.arange(self.grid), torch.tensor(sizes))
+    def _dense(self, device: torch.device, dtype: torch.dtype) -> Dense:
+        """What encodes images on a device."""
+        mean, P = (torch.from_numpy(a).to(device, dtype) for a in (self.mean_, self.whitening_))
+        return Dense(
+            self.learner_.encoder(device, dtype),
+            mean,
+            P if P.numel() else None,
+            self._patch,
+            self.stride,
+            self.grid,
+            self.contrast,
+            keep=self.poses == "keep",
+            alone=self.learner.transforms is None,
+            full=self.precision == "full",
+            width=self._width,
+        )
 
     @property
     def _is_auto(self) -> bool:
@@ -294,6 +255,8 @@ class ConvFeatures(AroundLearner):
         one_of("precision", self.precision, ("auto", "full"))
         one_of("poses", self.poses, ("pool", "keep"))
         one_of("output", self.output, ("flat", "map"))
+        one_of("mirror", self.mirror, (False, True))
+        check_mirror(self.mirror, self.poses)
         for name in ("contrast", "whiten"):
             if getattr(self, name) is not None:
                 at_least(name, getattr(self, name), 0)
@@ -324,11 +287,10 @@ class ConvFeatures(AroundLearner):
     def _whitening(self, patches: Tensor) -> tuple[Tensor, Tensor]:
         if self.whiten is None:
             return torch.zeros_like(patches[0]), patches.new_empty(0, 0)
-        return whitening(patches, self.whiten)
-
-    def _places(self, images: Tensor) -> tuple[int, int]:
-        """Rows and columns of patches in an image."""
-        return places(images, self._patch, self.stride)
+        transforms, columns = self.learner.transforms, torch.arange(patches.shape[1], device=patches.device)
+        orders = transforms.orders if isinstance(transforms, TransformSet) else []
+        each = [columns.view(len(pixels), -1)[torch.from_numpy(pixels)].flatten() for pixels in orders]
+        return whitening(patches, self.whiten, each)
 
     @property
     def _n_features_out(self) -> int:
@@ -339,9 +301,3 @@ class ConvFeatures(AroundLearner):
         """Features of a patch."""
         poses = len(self.learner.transforms) if self.poses == "keep" and self.learner.transforms is not None else 1
         return poses * int(self.learner_._n_features_out)
-
-
-def _each_pose(templates: Tensor, two_sided: bool) -> Tensor:
-    """Filters in poses, (K, S, D), as filters of one pose, (S K, 1, D), or (2 S K, 1, D) with both sides of a pose."""
-    sides = torch.cat([templates, -templates]) if two_sided else templates
-    return sides.transpose(0, 1).flatten(0, 1)[:, None]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sized
 from typing import Any
 
 import numpy as np
@@ -24,8 +25,7 @@ def by_size(X: Any) -> Groups:
     places: dict[Any, list[int]] = {}
     for i, array in enumerate(arrays):
         places.setdefault((array.shape, array.dtype), []).append(i)
-    if not places:
-        raise ValueError("X holds 0 images; give at least one")
+    check_some(arrays)
     return [(torch.tensor(at), as_images(np.stack([arrays[i] for i in at]))) for at in places.values()]
 
 
@@ -55,6 +55,12 @@ def as_floats(images: Tensor, device: torch.device) -> Tensor:
     if images.dtype == torch.uint8:
         return images.to(device).to(torch.float32).div_(255)
     return images.to(device, torch.float64 if images.dtype == torch.float64 else torch.float32)
+
+
+def check_some(images: Sized) -> None:
+    """Raise ValueError if there are no images."""
+    if not len(images):
+        raise ValueError("X holds 0 images; give at least one")
 
 
 def check_tensor(images: Tensor) -> None:
@@ -121,3 +127,9 @@ def check_grid(images: Tensor, patch: tuple[int, int], stride: int, grid: int) -
             f"grid is {grid}, but images of {height}×{width} have only {rows}×{columns} patches; "
             "use a smaller grid or stride, or larger images"
         )
+
+
+def check_mirror(mirror: bool, poses: str) -> None:
+    """Raise ValueError for features that keep their poses and are to be averaged with those of mirror images."""
+    if mirror and poses == "keep":
+        raise ValueError("mirror is True and poses 'keep', but a mirror image has other poses; choose one of the two")

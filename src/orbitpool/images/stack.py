@@ -14,13 +14,13 @@ from torch import Tensor
 
 from orbitpool import modelfile
 from orbitpool.images.conv import ConvFeatures
-from orbitpool.images.patches import as_images
+from orbitpool.images.patches import as_images, check_mirror, check_some
 from orbitpool.kernels import choose_device
-from orbitpool.learners import Learner
+from orbitpool.learners import Learner, finding
 from orbitpool.learners.checks import one_of, whole
 from orbitpool.learners.training import seed_of
 
-OWN = ("both", "n_images")  # parameters that a file keeps
+OWN = {"both": False, "n_images": None, "mirror": False}  # parameters that a file keeps, or what holds without
 MAPS = 2**27  # numbers in maps at a time
 
 
@@ -30,7 +30,8 @@ class Stack(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
     Each layer learns by itself, from the bottom up, and without labels. The transformations of the second act on maps
     of the first: `transforms.translations(3, 2)`, say, on places of a map, or `transforms.turned_maps`, which turns
     poses with places, if the first layer keeps its poses. A stack with `output="map"` above can be the first layer of
-    another one.
+    another one. There is no `to_module` and no `export_onnx` of a stack; its layers with `poses="pool"` and
+    `output="flat"` have them.
 
     Parameters
     ----------
@@ -39,10 +40,13 @@ class Stack(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
     second : ConvFeatures
         Takes maps (N, grid, grid, features of a patch).
     both : bool
-        Whether features of the first layer, averaged over the second one's grid, stand before those of the second.
+        Whether features of the first layer, averaged over the second one's grid, stand before those of the second: of
+        the same pose in a map that keeps poses.
     n_images : int or None
         Images, chosen at random, from whose maps the second layer learns; None for all, whose maps must fit into
         memory together.
+    mirror : bool
+        Average the features of an image with those of its mirror image, so that both have the same.
     device : str
         Of both layers: "auto" takes a tensor's own device, else a GPU if there is one.
     random_state : int, RandomState or None
@@ -64,6 +68,7 @@ class Stack(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         *,
         both: bool = False,
         n_images: int | None = None,
+        mirror: bool = False,
         device: str = "auto",
         random_state: Any = None,
     ) -> None:
@@ -71,6 +76,7 @@ class Stack(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         self.second = second
         self.both = both
         self.n_images = n_images
+        self.mirror = mirror
         self.device = device
         self.random_state = random_state
 
@@ -95,23 +101,33 @@ class Stack(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         return self
 
     def _maps(self, X: Any) -> Tensor:
-        """What the first layer makes of images, where it is worked on."""
-        return torch.cat([torch.as_tensor(self.first_.transform(part)) for part in self._parts(X, self._few)])
+        """What the first layer makes of images, where the second one works."""
+        return torch.cat([self._map(part) for part in self._parts(X)])
+
+    def _map(self, X: Any) -> Tensor:
+        return torch.as_tensor(self.first_.transform(X)).to(choose_device(self.device, X))
 
     def transform(self, X: Any) -> Any:
         """Features of the second layer, or of both, (N, n_features_out), or maps of them."""
         check_is_fitted(self)
         home = X.device if isinstance(X, Tensor) else torch.device("cpu")
-        features = torch.cat([self._features(part).to(home) for part in self._parts(X, self._few)])
+        features = torch.cat([self._seen(part).to(home) for part in self._parts(X)])
         return features if isinstance(X, Tensor) else features.numpy()
 
+    def _seen(self, X: Any) -> Tensor:
+        """Features of images, or their means with those of the mirror images."""
+        return (self._features(X) + self._features(_mirrored(X))) / 2 if self.mirror else self._features(X)
+
     def _features(self, X: Any) -> Tensor:
-        maps = torch.as_tensor(self.first_.transform(X))
-        features = torch.as_tensor(self.second_.transform(maps))
+        maps = self._map(X)
+        features: Tensor = self.second_.transform(maps)
         if not self.both:
             return features
         below = _averaged(maps, self.second.grid)
-        return torch.cat([below if self.output == "map" else below.flatten(1), features], -1)
+        if self.output == "flat":
+            return torch.cat([below.flatten(1), features], 1)
+        each = [part.reshape(*part.shape[:-1], _poses(self.second), -1) for part in (below, features)]
+        return torch.cat(each, -1).flatten(-2)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write both layers to one file; see `orbitpool.load`."""
@@ -136,7 +152,7 @@ class Stack(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
             own = {key.removeprefix(f"{name}."): t for key, t in tensors.items() if key.startswith(f"{name}.")}
             inner = content["layers"][name]
             layers[name] = kinds[inner["class"]].unpack(inner, own, classes, device)
-        parameters: dict[str, Any] = {name: content[name] for name in OWN}
+        parameters: dict[str, Any] = {name: content.get(name, default) for name, default in OWN.items()}
         model = cls(**{name: clone(layer) for name, layer in layers.items()}, **parameters)
         model.set_params(device=device)._check()
         model.first_, model.second_ = layers["first"], layers["second"]
@@ -159,11 +175,30 @@ class Stack(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
             raise ValueError(
                 f"layers are {self.first!r:.60} and {self.second!r:.60}; give ConvFeatures, or a Stack first"
             )
+        self.first._check()
+        self.second._check()
         if self.first.output != "map":
             raise ValueError(f"the first layer's output is {self.first.output!r}; the second one takes output='map'")
-        one_of("both", self.both, (False, True))
+        for name in ("both", "mirror"):
+            one_of(name, getattr(self, name), (False, True))
+        check_mirror(self.mirror, self.second.poses)
+        self._check_poses()
         if self.n_images is not None:
             whole("n_images", self.n_images)
+
+    def _check_poses(self) -> None:
+        below, above = _poses(self.first), _poses(self.second)
+        field: tuple[int, ...] = getattr(self.second.learner.transforms, "field_shape", ())
+        if len(field) == 3 and below != field[2]:
+            raise ValueError(
+                f"the second layer moves maps of {field[2]} poses, but those of the first one have "
+                f"{below or 'as many as it finds'}; give the first one poses='keep' and {field[2]} transformations"
+            )
+        if self.both and self.output == "map" and above != 1 and not 0 < below == above:
+            raise ValueError(
+                f"both is True and output 'map', but the layers have {below} and {above} poses (0: to be found); "
+                "keep as many in both, or use both=False"
+            )
 
     def _layer(self, layer: Any, seed: int) -> Any:
         """A clone to be fitted, on the device of the stack."""
@@ -177,11 +212,12 @@ class Stack(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         chosen = np.sort(np.random.default_rng(seed).permutation(len(X))[: self.n_images])
         return [X[i] for i in chosen] if isinstance(X, (list, tuple)) else X[chosen]
 
-    def _parts(self, X: Any, size: int) -> Iterator[Any]:
-        """Images, so many at a time: tensors where they are worked on, or lists of images of any sizes."""
+    def _parts(self, X: Any) -> Iterator[Any]:
+        """Images, some at a time: tensors where they are worked on, or lists of images of any sizes."""
         device, images = choose_device(self.device, X), X if isinstance(X, (list, tuple)) else as_images(X)
-        for start in range(0, len(images), size):
-            part = images[start : start + size]
+        check_some(images)
+        for start in range(0, len(images), self._few):
+            part = images[start : start + self._few]
             yield part if isinstance(part, (list, tuple)) else part.to(device)
 
     @property
@@ -198,6 +234,20 @@ class Stack(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
     def _width(self) -> int:
         """Features of a place of the map."""
         return self.second_._width + (self.first_._width if self.both else 0)
+
+
+def _poses(layer: ConvFeatures | Stack) -> int:
+    """Poses that a place of a layer's map has, filters last: 1 if they are pooled, 0 if they are to be found."""
+    top = layer.second if isinstance(layer, Stack) else layer
+    transforms = top.learner.transforms
+    if top.poses == "pool" or transforms is None:
+        return 1
+    return 0 if finding.is_auto(transforms) else len(transforms)
+
+
+def _mirrored(X: Any) -> Any:
+    """Mirror images of a tensor (N, H, W, C) or of a list of images (H, W[, C])."""
+    return X.flip(2) if isinstance(X, Tensor) else [np.flip(np.asarray(x), 1) for x in X]
 
 
 def _averaged(maps: Tensor, grid: int) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -23,13 +24,22 @@ def normalize_contrast(x: Tensor, eps: float) -> Tensor:
     return centred / centred.square().mean(1, keepdim=True).add_(eps).sqrt_()
 
 
-def whitening(x: Tensor, eps: float) -> tuple[Tensor, Tensor]:
-    """Mean (D,) and symmetric whitening matrix (D, D) of rows; eps is added to the eigenvalues of the covariance."""
+def whitening(x: Tensor, eps: float, orders: Sequence[Tensor] = ()) -> tuple[Tensor, Tensor]:
+    """Mean (D,) and symmetric whitening matrix (D, D) of rows; eps is added to the eigenvalues of the covariance.
+
+    With orders (D,), they are those of the rows in all these orders of their columns. If the orders are quarter turns,
+    a patch that is turned and whitened is the same as one that is whitened and turned.
+    """
     part = together.part(len(x))
     x = x[part.own]
     mean = part.mean(x.mean(0))
+    if orders:
+        mean = torch.stack([mean[order] for order in orders]).mean(0)
     centred = (x - mean).double()
-    values, vectors = torch.linalg.eigh(part.mean(centred.T @ centred / len(x)))
+    covariance = part.mean(centred.T @ centred / len(x))
+    if orders:
+        covariance = sum((covariance[o][:, o] for o in orders), torch.zeros_like(covariance)) / len(orders)
+    values, vectors = torch.linalg.eigh(covariance)
     P = (vectors / (values.clamp_min(0) + eps).sqrt()) @ vectors.T
     together.same_(P)
     return mean, P.to(x.dtype)

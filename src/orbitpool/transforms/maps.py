@@ -30,6 +30,11 @@ def turned_maps(
     poses), the filters of the layer below are the channels: what `ConvFeatures(poses="keep")` makes of an image, if its
     learner has `rotations(…, count=poses, step=2 * pi / poses)`.
 
+    Quarter turns are exact, others as good as interpolation is, if all that makes the map turns with the image: its
+    learner was given its transformations (not "auto"), images are square, its grid divides the places of patches along
+    a side, and its stride the pixels that these are spread over. A `TIRBM` learns a bias for every pose; its maps turn
+    as far as poses are as frequent as each other.
+
     Parameters
     ----------
     window : int or (int, int)

@@ -17,6 +17,7 @@ from orbitpool.transforms.quarters import Quarters, interleave, quarters
 from orbitpool.transforms.sparse import Sparse
 
 Shape = tuple[int, ...]
+NEAR = 1e-6  # what weights differ by that would be the same without rounding
 
 
 class TransformSet:
@@ -125,6 +126,19 @@ class TransformSet:
             return False
         matrix = self._operators.to_scipy()
         return bool((matrix != scipy.sparse.eye_array(*matrix.shape)).nnz == 0)
+
+    @cached_property
+    def orders(self) -> list[NDArray[Any]]:
+        """Of each operator that only puts pixels into another order, the pixel of the field that each one shows."""
+        if self.field_shape != self.window_shape:
+            return []
+        kept = []
+        for T in self.matrices():
+            order = np.asarray(T.argmax(axis=1)).ravel()
+            moved = scipy.sparse.eye_array(len(order), format="csr")[order]
+            if len(set(order)) == len(order) and abs(T - moved).max() < NEAR:
+                kept.append(order)
+        return kept
 
     @cached_property
     def quarters(self) -> Quarters | None:
