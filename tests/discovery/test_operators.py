@@ -154,6 +154,29 @@ def test_what_is_no_motion_is_called_operator():
     assert name(torch.eye(9, dtype=torch.float64).flip(0), (9,), (9,), 2)[0] == "operator 2"
 
 
+def test_brightness_is_no_motion(patches):
+    """Half as bright is as large as before."""
+    learned = learn_transforms(patches, 0.5 * patches, 1, 14, random_state=0)
+    assert learned.labels == ("identity, times 0.5",)
+    turned = T.rotations(14, 2, pi / 6)[1].to_dense()[0]
+    for gain, said in ((0.3, ", times 0.3"), (1, ""), (1.1, ""), (7, ", times 7")):
+        assert name(gain * turned, (14, 14), (14, 14), 0)[0] == f"turn by 30 degrees{said}"
+    later = T.time_shifts(9, 5, 2)[0].to_dense()[0]
+    assert name(3 * later, (9,), (5,), 0)[0] == "shift by 2 later, times 3"
+
+
+def test_noise_has_no_name():
+    rng = np.random.default_rng(0)
+    for scale in (0.01, 1, 100):
+        for _ in range(20):
+            noise = torch.from_numpy(scale * rng.normal(size=(64, 64)))
+            assert name(noise, (8, 8), (8, 8), 5)[0] == "operator 5"
+            assert name(noise.abs(), (8, 8), (8, 8), 5)[0] == "operator 5"
+    corner = torch.zeros(64, 64, dtype=torch.float64)
+    corner[:, 27] = 1  # all pixels take from one, as if it were made endlessly large
+    assert name(corner, (8, 8), (8, 8), 2)[0] == "operator 2"
+
+
 def test_pairs_that_have_nothing_in_common_are_refused():
     X, Y = np.random.default_rng(0).normal(size=(2, 300, 64))
     with pytest.raises(ValueError, match=r"operators leave \d+% of 300 partners unexplained.* check that row i of Y"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import combinations
-from math import pi
+from math import log, pi
 
 import torch
 from torch import Tensor
@@ -14,15 +14,30 @@ from orbitpool.transforms.set import Shape
 OFF = 0.2  # pixels, in the mean square, by which an operator may move pixels otherwise than what it is called
 ALIKE = 0.6  # the least cosine between an operator and what it is called
 PARTS = 2  # things that it may do at once to have a name
+FACTOR = 3.0  # times larger or smaller, taller or narrower, beyond which an operator on images has no name
+LOUD = 1.25  # times brighter or fainter, from which on it is said
 
 
 def name(T: Tensor, field: Shape, window: Shape, number: int) -> tuple[str, tuple[float, ...]]:
     """The simplest known motion that an operator (D2, D1) is close to, in words, and a key that puts likes together.
 
-    Rows of zeros, pixels that take from outside of the field, do not count.
+    Rows of zeros, pixels that take from outside of the field, do not count. What an operator does to the brightness is
+    taken out first, and said after the motion: "turn by 45 degrees, times 0.5".
     """
-    if len(field) == 1:
-        return _name_shift(T, field, window, number)
+    gain = _gain(T, grid(field))
+    words, key = (_name_shift if len(field) == 1 else _name_motion)(T / gain, field, window, number)
+    loud = abs(log(gain)) > log(LOUD) and key[0] == 0
+    return (f"{words}, times {gain:.2g}" if loud else words), key
+
+
+def _gain(T: Tensor, places: Tensor) -> float:
+    """How many times brighter an operator makes an image: the sum of a row's positive weights, in the median."""
+    _, mass = centres(T, places)
+    return float(mass[mass > 0].median()) if (mass > 0).any() else 1.0
+
+
+def _name_motion(T: Tensor, field: Shape, window: Shape, number: int) -> tuple[str, tuple[float, ...]]:
+    """The name of an operator on images."""
     motion, mirrored, _ = min((read(T, field, window, clamp) for clamp in (True, False)), key=lambda found: found[2])
     flip = torch.tensor([mirrored])
     for count in range(PARTS + 1):
@@ -30,7 +45,7 @@ def name(T: Tensor, field: Shape, window: Shape, number: int) -> tuple[str, tupl
         best = min(options, key=lambda option: _distance(option, motion, flip, window))
         if _distance(best, motion, flip, window) < OFF:
             ideal = matrices(best[None], flip, field, window, clamp=False)[0]
-            if _cosine(T, ideal) < ALIKE:
+            if _cosine(T, ideal) < ALIKE or best[1:3].abs().max() > log(FACTOR):
                 break
             turn, scale, *rest = best.tolist()
             turn += 2 * pi if turn < 0.01 - pi else 0.0  # half a turn is a turn to the left, as `rotations` has it
