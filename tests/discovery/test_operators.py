@@ -196,6 +196,8 @@ def test_pairs_that_have_nothing_in_common_are_refused():
     ("arguments", "message"),
     [
         ({"Y": np.ones((60, 35))}, r"Y has shape \(60, 35\); a window of 6×6 needs \(N, 36 x channels\)"),
+        ({"X": np.ones((60, 3, 6, 6))}, r"X has shape \(60, 3, 6, 6\), but the field is 6×6; give \(N, 6, 6\[, chan"),
+        ({"X": np.ones((60, 4, 9))}, r"X has shape \(60, 4, 9\), but the field is 6×6"),
         ({"Y": np.ones((50, 36))}, "X has 60 rows of 1 channels and Y has 50 of 1"),
         ({"count": 4}, "60 pairs are too few for 4 operators; give at least 80"),
         ({"count": 0}, "count is 0; it must be a whole number, 1 or more"),

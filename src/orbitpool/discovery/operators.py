@@ -173,6 +173,11 @@ def _rows(X: Any, shape: Shape, what: str, room: str) -> Tensor:
             f"{what} has shape {tuple(x.shape)}; a {room} of {by(shape)} needs (N, {pixels} x channels), or images of "
             "that size with channels last"
         )
+    if x.ndim > 2 and tuple(x.shape[1 : 1 + len(shape)]) != shape:
+        raise ValueError(
+            f"{what} has shape {tuple(x.shape)}, but the {room} is {by(shape)}; give "
+            f"(N, {', '.join(map(str, shape))}[, channels]), or rows of numbers (N, {pixels} x channels)"
+        )
     if not x.isfinite().all():
         raise ValueError(f"{what} contains NaN or infinity; every value must be finite: drop or fill those pairs first")
     return x.reshape(len(x), pixels, -1).transpose(1, 2).contiguous()
