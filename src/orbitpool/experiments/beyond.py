@@ -1,6 +1,7 @@
 """What goes beyond the paper, as rows of a table of its own.
 
-Settings were chosen on validation images or by cross-validation on training images (docs/lab.md).
+Settings of stacks were chosen on validation images or by cross-validation on training images (docs/lab.md). Those of
+operators and poses were not: they are the defaults, and those of Table 1 else.
 """
 
 from __future__ import annotations
