@@ -77,7 +77,7 @@ for name, poses in models.items():
 digits = data.X_train[:5][rng.integers(5, size=1000)]
 seen = datasets.move_digits("rot", digits, np.radians(rng.choice([-20, 0, 20], 1000)))
 start = T.rotations(16, count=3, step=pi / 18)
-model = TIRBM(6, T.learned(start, learning_rate=0.1, every=2), sparsity_target=0.17, batch_size=20, n_iter=20)
+model = TIRBM(6, T.learned(start, every=20), sparsity_target=0.17, batch_size=20, n_iter=20)
 model.set_params(random_state=0).fit(seen)
 print("start: ", ", ".join(start.labels))
 print("became:", ", ".join(model.transforms_.labels))

@@ -5,14 +5,13 @@ the accuracy of the classifier in cross-validation on the training images. Tries
 """
 
 import argparse
-import csv
 import json
 from pathlib import Path
-from time import perf_counter
 
 import torch
 
 from lab.judging import COLUMNS, tried
+from lab.keeping import keep
 from lab.tries import TRIES
 
 
@@ -28,21 +27,14 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no try after this time")
     given = parser.parse_args()
     first, step = map(int, given.share.split("/"))
-    path, start = given.out / f"{given.table}.csv", perf_counter()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    done = {(r["row"], r["different"]) for r in csv.DictReader(path.open())} if path.exists() else set()
-    with path.open("a", newline="") as file:
-        out = csv.writer(file)
-        if not path.stat().st_size:
-            out.writerow(COLUMNS)
-        for row, different in TRIES[given.table][first::step]:
-            words = json.dumps(different, sort_keys=True)
-            if (row, words) in done or perf_counter() - start > given.seconds:
-                continue
-            line = (row, words, *tried(given.table, row, different, given.data_dir, given.device))
-            out.writerow(line)
-            file.flush()
-            print(*line, sep="  ", flush=True)
+    tries = {
+        (row, json.dumps(different, sort_keys=True)): different for row, different in TRIES[given.table][first::step]
+    }
+
+    def run(row: str, words: str) -> tuple[int, str, str, str, str]:
+        return tried(given.table, row, tries[row, words], given.data_dir, given.device)
+
+    keep(given.out / f"{given.table}.csv", COLUMNS, tries, run, given.seconds)
 
 
 if __name__ == "__main__":

@@ -1,37 +1,35 @@
 """How poses are best learned: `PYTHONPATH=src python -m lab.poses --data-dir data --seeds 2`.
 
 A line of results/lab/poses.csv is one try: a data set, the turns that were given or that learning started from, how
-they were learned, a seed, and the error in percent of the classifier in cross-validation on training and validation
-images. Tries that are there are not run again.
+they were learned, filters, epochs, a seed, and the error in percent of the classifier in cross-validation on training
+and validation images. Tries that are there are not run again.
 """
 
 import argparse
-import csv
+from functools import partial
 from math import radians
 from pathlib import Path
 from time import perf_counter
-from typing import Any
 
 import numpy as np
 import torch
 
+from lab.keeping import keep
 from orbitpool import TIRBM, SoftmaxRegression, datasets
 from orbitpool import transforms as T
 
-COLUMNS = ("data", "turns", "degrees", "rate", "every", "families", "seed", "error", "seconds", "poses")
-TURN, ALL = ("turn",), ("turn", "scale", "stretch", "shear", "shift")
-Try = tuple[str, int, float, float, int, tuple[str, ...]]
-TRIES: list[Try] = [
+COLUMNS = (
+    "data", "turns", "degrees", "rate", "every", "families", "filters", "epochs", "seed", "error", "seconds", "poses"
+)  # fmt: skip
+TURN, ALL = "turn", "turn+scale+stretch+shear+shift"
+TRIES = [
     *(("tilt", 5, step, 0.0, 0, TURN) for step in (22.5, 10.0)),
-    *(("tilt", 5, 22.5, rate, 5, TURN) for rate in (0.05, 0.2, 0.02)),
-    ("tilt", 5, 22.5, 0.05, 5, ALL),
+    *(("tilt", 5, 22.5, rate, 50, TURN) for rate in (0.3, 0.9, 0.1)),
+    ("tilt", 5, 22.5, 0.3, 50, ALL),
     ("rot", 16, 22.5, 0.0, 0, TURN),
-    *(("rot", 16, 22.5, rate, 5, TURN) for rate in (0.05, 0.2)),
+    *(("rot", 16, 22.5, rate, 50, TURN) for rate in (0.3, 0.1)),
     *(("tilt", 5, step, 0.0, 0, TURN) for step in (15.0, 5.0)),
-    ("tilt", 16, 22.5, 0.0, 0, TURN),
-    ("tilt", 16, 22.5, 0.05, 5, TURN),
-    ("rot", 16, 22.5, 0.05, 5, ALL),
-    ("tilt", 5, 22.5, 0.05, 2, TURN),
+    ("tilt", 5, 22.5, 0.3, 20, TURN),
 ]
 
 
@@ -45,16 +43,16 @@ def error(data: datasets.Dataset, learner: TIRBM, device: str) -> float:
     return float(100 * (1 - judge.cv_results_["mean_test_score"].max()))
 
 
-def tried(one: Try, seed: int, given: Any) -> tuple[str, str, str]:
+def tried(
+    name: str, count: int, step: float, rate: float, every: int, families: str, filters: int, epochs: int, seed: int,
+    data_dir: Path | None, device: str,
+) -> tuple[str, str, str]:  # fmt: skip
     """The error, the seconds it took, and what the poses became."""
-    name, count, step, rate, every, families = one
-    start, data = perf_counter(), datasets.mnist_variation(name, seed, given.data_dir)
+    start, data = perf_counter(), datasets.mnist_variation(name, seed, data_dir)
     poses = T.rotations(28, count, radians(step))
-    poses = T.learned(poses, families, rate, every) if rate else poses
-    learner = TIRBM(
-        given.filters, poses, n_iter=given.epochs, sparsity_target=0.04, device=given.device, random_state=seed
-    )
-    found = error(data, learner, given.device)
+    poses = T.learned(poses, families.split("+"), rate, every) if rate else poses
+    learner = TIRBM(filters, poses, n_iter=epochs, sparsity_target=0.04, device=device, random_state=seed)
+    found = error(data, learner, device)
     became = "; ".join(learner.transforms_.labels) if rate and learner.transforms_ else ""
     return f"{found:.2f}", f"{perf_counter() - start:.1f}", became
 
@@ -68,22 +66,9 @@ def main() -> None:
     parser.add_argument("--filters", type=int, default=1000)
     parser.add_argument("--epochs", type=int, default=100)
     parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no try after this time")
-    given, start = parser.parse_args(), perf_counter()
-    path: Path = given.out
-    path.parent.mkdir(parents=True, exist_ok=True)
-    done = {tuple(row.values())[:7] for row in csv.DictReader(path.open())} if path.exists() else set()
-    with path.open("a", newline="") as file:
-        out = csv.writer(file)
-        if not path.stat().st_size:
-            out.writerow(COLUMNS)
-        for seed in range(given.seeds):
-            for one in TRIES:
-                words = (*map(str, one[:5]), "+".join(one[5]), str(seed))
-                if words not in done and perf_counter() - start < given.seconds:
-                    line = (*words, *tried(one, seed, given))
-                    out.writerow(line)
-                    file.flush()
-                    print(*line, sep="  ", flush=True)
+    given = parser.parse_args()
+    tries = ((*one, given.filters, given.epochs, seed) for seed in range(given.seeds) for one in TRIES)
+    keep(given.out, COLUMNS, tries, partial(tried, data_dir=given.data_dir, device=given.device), given.seconds)
 
 
 if __name__ == "__main__":

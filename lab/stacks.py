@@ -7,7 +7,6 @@ there are not run again. Test images are not looked at.
 """
 
 import argparse
-import csv
 import json
 from collections.abc import Mapping
 from contextlib import nullcontext
@@ -27,6 +26,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from lab.judging import COLUMNS
+from lab.keeping import keep
 from lab.stacktries import START, TRIES
 from orbitpool import datasets
 from orbitpool.experiments import images
@@ -92,26 +92,18 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no try after this time")
     parser.add_argument("--rows", help="rows by name, with commas; else all")
     given = parser.parse_args()
-    start, path = perf_counter(), given.out
-    path.parent.mkdir(parents=True, exist_ok=True)
-    done = {(r["row"], r["different"]) for r in csv.DictReader(path.open())} if path.exists() else set()
-    with path.open("a", newline="") as file:
-        out = csv.writer(file)
-        if not path.stat().st_size:
-            out.writerow(COLUMNS)
-        for row, different in TRIES:
-            words = json.dumps(different, sort_keys=True)
-            known = (row, words) in done or (given.rows and row not in given.rows.split(","))
-            if known or perf_counter() - start > given.seconds:
-                continue
-            try:
-                line = (row, words, *tried(row, different, given.data_dir, given.device))
-            except (Diverged, RuntimeError) as error:  # a GPU may have too little memory for what comes next, too
-                line = (row, words, 0, f"failed: {error!r:.100}", "", "", given.device)
+    rows = given.rows.split(",") if given.rows else [row for row, _ in TRIES]
+    tries = {(row, json.dumps(different, sort_keys=True)): different for row, different in TRIES if row in rows}
+
+    def run(row: str, words: str) -> tuple[int, str, str, str, str]:
+        try:
+            return tried(row, tries[row, words], given.data_dir, given.device)
+        except (Diverged, RuntimeError) as error:  # a GPU may have too little memory for what comes next, too
+            return 0, f"failed: {error!r:.100}", "", "", given.device
+        finally:
             torch.cuda.empty_cache()
-            out.writerow(line)
-            file.flush()
-            print(*line, sep="  ", flush=True)
+
+    keep(given.out, COLUMNS, tries, run, given.seconds)
 
 
 if __name__ == "__main__":

@@ -149,9 +149,41 @@ def test_the_same_seed_gives_the_same_set(patches):
 
 def test_what_is_no_motion_is_called_operator():
     rows = torch.from_numpy(np.random.default_rng(0).permutation(np.eye(36)))
-    assert name(rows, (6, 6), (6, 6), 3)[0] == "operator 3"
-    assert name(-torch.eye(36, dtype=torch.float64), (6, 6), (6, 6), 1)[0] == "operator 1"
-    assert name(torch.eye(9, dtype=torch.float64).flip(0), (9,), (9,), 2)[0] == "operator 2"
+    assert name(rows, (6, 6), (6, 6))[0] == "operator"
+    assert name(-torch.eye(36, dtype=torch.float64), (6, 6), (6, 6))[0] == "operator"
+    assert name(torch.eye(9, dtype=torch.float64).flip(0), (9,), (9,))[0] == "operator"
+
+
+def test_brightness_is_no_motion(patches):
+    """Half as bright is as large as before."""
+    learned = learn_transforms(patches, 0.5 * patches, 1, 14, random_state=0)
+    assert learned.labels == ("identity, times 0.5",)
+    turned = T.rotations(14, 2, pi / 6)[1].to_dense()[0]
+    for gain, said in ((0.3, ", times 0.3"), (1, ""), (1.1, ""), (7, ", times 7")):
+        assert name(gain * turned, (14, 14), (14, 14))[0] == f"turn by 30 degrees{said}"
+    later = T.time_shifts(9, 5, 2)[0].to_dense()[0]
+    assert name(3 * later, (9,), (5,))[0] == "shift by 2 later, times 3"
+
+
+def test_operators_without_a_name_are_numbered_by_their_place(patches):
+    rng = np.random.default_rng(0)
+    scrambled = rng.permutation(196)
+    X, Y, which = pairs(patches, T.mirrors(14))
+    Y[which == 1] = X[which == 1][:, scrambled]
+    learned = learn_transforms(X, Y, 2, 14, random_state=0)
+    assert learned.labels == ("identity", "operator 1")
+
+
+def test_noise_has_no_name():
+    rng = np.random.default_rng(0)
+    for scale in (0.01, 1, 100):
+        for _ in range(20):
+            noise = torch.from_numpy(scale * rng.normal(size=(64, 64)))
+            assert name(noise, (8, 8), (8, 8))[0] == "operator"
+            assert name(noise.abs(), (8, 8), (8, 8))[0] == "operator"
+    corner = torch.zeros(64, 64, dtype=torch.float64)
+    corner[:, 27] = 1  # all pixels take from one, as if it were made endlessly large
+    assert name(corner, (8, 8), (8, 8))[0] == "operator"
 
 
 def test_pairs_that_have_nothing_in_common_are_refused():
@@ -164,6 +196,8 @@ def test_pairs_that_have_nothing_in_common_are_refused():
     ("arguments", "message"),
     [
         ({"Y": np.ones((60, 35))}, r"Y has shape \(60, 35\); a window of 6×6 needs \(N, 36 x channels\)"),
+        ({"X": np.ones((60, 3, 6, 6))}, r"X has shape \(60, 3, 6, 6\), but the field is 6×6; give \(N, 6, 6\[, chan"),
+        ({"X": np.ones((60, 4, 9))}, r"X has shape \(60, 4, 9\), but the field is 6×6"),
         ({"Y": np.ones((50, 36))}, "X has 60 rows of 1 channels and Y has 50 of 1"),
         ({"count": 4}, "60 pairs are too few for 4 operators; give at least 80"),
         ({"count": 0}, "count is 0; it must be a whole number, 1 or more"),

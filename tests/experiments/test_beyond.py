@@ -28,7 +28,10 @@ def test_operators_are_learned_from_pairs_and_judged(small, monkeypatch):
     assert all(abs(o["degrees off"]) < 3 and o["cosine"] > 0.95 for o in run["operators"])
     assert "operators" in run["seconds"]
     assert 0 < run["values"][0] < 90
-    assert runner.settings(recipe, True)["pairs"]["count"] == 1500
+    settings = runner.settings(recipe, True)
+    assert settings["pairs"]["count"] == 1500
+    assert settings["features"]["transforms"] is None  # the true turns are not what it learns with
+    assert settings["operators"] == "learned from pairs"
 
 
 def test_learned_poses_are_told(small):

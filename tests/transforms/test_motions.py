@@ -117,6 +117,15 @@ def test_a_learned_set_is_its_start_until_it_is_told_otherwise():
     assert "learns turn, scale, shift" in repr(learned)
 
 
+def test_learned_sets_do_not_lose_their_learning_in_other_sets():
+    turns, mirrors = T.rotations(6, 3, 0.3), T.mirrors(6)
+    for combine in (T.union, T.compose):
+        for sets in ((T.learned(turns), mirrors), (mirrors, T.learned(turns))):
+            with pytest.raises(TypeError, match=r"learns its poses; make one set .* first, then `learned`"):
+                combine(*sets)
+        assert len(T.learned(combine(turns, mirrors))) in (4, 6)
+
+
 def test_sets_that_cannot_be_learned_are_refused():
     with pytest.raises(ValueError, match=r"'matrix 0' is off by .* from every turn"):
         T.learned(T.from_matrices(np.random.default_rng(0).normal(size=(36, 36)), 6, 6))

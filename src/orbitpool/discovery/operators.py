@@ -14,7 +14,7 @@ from torch import Tensor
 
 from orbitpool.discovery.local import local_map, moments
 from orbitpool.discovery.mixture import Mixture, find, settle
-from orbitpool.discovery.naming import name
+from orbitpool.discovery.naming import UNKNOWN, name
 from orbitpool.progress import counted, say
 from orbitpool.transforms import TransformSet, from_matrices
 from orbitpool.transforms.families import as_shape, check_whole
@@ -47,7 +47,7 @@ def learn_transforms(
 
     Operators that are doubled or explain hardly any pair are dropped, with a warning. Labels say what an operator
     looks like if it is close to a turn, shift, scaling, shear or mirror, or to two of them: "turn by 45 degrees",
-    "shift by 2 right" (what is seen moves to the right), "scale by 0.8"; else "operator 3".
+    "shift by 2 right" (what is seen moves to the right), "scale by 0.8"; else "operator 3", the fourth of the set.
 
     Parameters
     ----------
@@ -152,11 +152,11 @@ def _reduced(x: Tensor, most: int) -> Tensor:
 
 
 def _named(operators: list[Tensor], field: Shape, window: Shape) -> TransformSet:
-    """A set of operators with names, likes together."""
-    named = [(*name(T, field, window, number), T) for number, T in enumerate(operators)]
-    order = sorted(range(len(named)), key=lambda s: named[s][1])
-    matrices = np.stack([operators[s].numpy() for s in order])
-    return from_matrices(matrices, field, window, [named[s][0] for s in order])
+    """A set of operators with names, likes together; those without a name have their place in the set."""
+    named = [(*name(T, field, window), T) for T in operators]
+    named.sort(key=lambda each: each[1])
+    labels = [f"{words} {place}" if words == UNKNOWN else words for place, (words, *_) in enumerate(named)]
+    return from_matrices(np.stack([T.numpy() for *_, T in named]), field, window, labels)
 
 
 def _rows(X: Any, shape: Shape, what: str, room: str) -> Tensor:
@@ -172,6 +172,11 @@ def _rows(X: Any, shape: Shape, what: str, room: str) -> Tensor:
         raise ValueError(
             f"{what} has shape {tuple(x.shape)}; a {room} of {by(shape)} needs (N, {pixels} x channels), or images of "
             "that size with channels last"
+        )
+    if x.ndim > 2 and tuple(x.shape[1 : 1 + len(shape)]) != shape:
+        raise ValueError(
+            f"{what} has shape {tuple(x.shape)}, but the {room} is {by(shape)}; give "
+            f"(N, {', '.join(map(str, shape))}[, channels]), or rows of numbers (N, {pixels} x channels)"
         )
     if not x.isfinite().all():
         raise ValueError(f"{what} contains NaN or infinity; every value must be finite: drop or fill those pairs first")

@@ -12,11 +12,10 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
-from orbitpool import together
 from orbitpool.transforms import TransformSet
 from orbitpool.transforms.motions import centres, grid
 from orbitpool.transforms.set import by
-from orbitpool.wholefile import whole
+from orbitpool.wholefile import write_whole
 
 TILE, GAP, LETTERS = 112, 10, 12  # pixels
 PAPER, INK, LINES = "#ffffff", "#222222", "#d95f02"
@@ -62,7 +61,7 @@ def draw_operators(transforms: TransformSet, image: ArrayLike, path: str | os.Pa
             pen.line([(left + x * TILE, under + y * TILE) for y, x in line], LINES, 3 if thick else 1)
     content = BytesIO()
     sheet.save(content, format="PNG", optimize=True)
-    _write(Path(path), content.getvalue())
+    write_whole(path, content.getvalue())
     return Path(path)
 
 
@@ -88,9 +87,3 @@ def _tile(image: NDArray[Any], scale: NDArray[Any]) -> Any:
     low, high = float(scale.min()), float(scale.max())
     shades = ((image - low) / max(high - low, 1e-12) * 255).clip(0, 255).astype(np.uint8)
     return Image.fromarray(shades).resize((TILE, TILE), Image.Resampling.NEAREST).convert("RGB")
-
-
-@together.once
-def _write(path: Path, content: bytes) -> None:
-    with whole(path) as file:
-        file.write(content)

@@ -1,7 +1,7 @@
 """What goes beyond the paper, as rows of a table of its own.
 
-Settings were chosen on validation images or by cross-validation on training images (docs/lab.md), those of stacks in
-small runs so far: their rows at full size have not been compared with others yet.
+Settings of stacks were chosen on validation images in small runs so far (docs/lab.md): their rows at full size have not
+been compared with others yet. Those of operators and poses are the defaults, and Table 1's else.
 """
 
 from __future__ import annotations

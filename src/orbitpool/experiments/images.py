@@ -60,7 +60,9 @@ def settings(recipe: Recipe, quick: bool) -> dict[str, Any]:
     """All that a result depends on but the seed and the data's origin."""
     kind, options = classifier_of(recipe)
     made: dict[str, Any] = {"reading": READING} if recipe.dataset in datasets.VARIATIONS else {}
-    made |= {} if recipe.pairs is None else {"pairs": recipe.pairs}
+    if recipe.pairs is not None:  # the turns that it is compared with are not what it learns with
+        made |= {"pairs": recipe.pairs, "operators": "learned from pairs"}
+        recipe = replace(recipe, transforms=None)
     return {
         "dataset": recipe.dataset,
         **made,

@@ -41,6 +41,7 @@ class Session:
 
     watched: Tensor
     held_out: Rows | None = None
+    many: Tensor | None = None  # rows that poses are learned from
     partial: bool = False  # whether only a part of the data is here
 
 

@@ -143,7 +143,9 @@ def _check_tensors(learner: Learner, tensors: dict[str, Tensor]) -> None:
     if found != expected:
         raise ValueError(f"its tensors are {found} where {expected} belong")
     dtype = tensors["sums"].dtype
-    if any(t.dtype != dtype or not modelfile.sane(t) for t in tensors.values()) or not dtype.is_floating_point:
+    double = {name: t.dtype for name, t in start.items() if t.dtype == torch.float64}  # whatever the inputs are
+    right = all(t.dtype == double.get(name, dtype) and modelfile.sane(t) for name, t in tensors.items())
+    if not right or not dtype.is_floating_point:
         raise ValueError("its tensors are not all finite and of one float type")
 
 

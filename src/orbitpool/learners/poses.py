@@ -1,7 +1,8 @@
 """Poses that are learned: steps down the gradient of the RBM's objective, through the interpolation, to their motions.
 
-The steps are taken beside the updates of the filters, on the same batches. Filters go on with the poses of the epoch's
-beginning, so that these are made into sparse operators once an epoch.
+The steps are few and large, and taken beside the updates of the filters, each on many inputs: what a batch says of a
+pose is mostly noise. Filters go on with the poses of the epoch's beginning, so that these are made into sparse
+operators once an epoch.
 """
 
 from __future__ import annotations
@@ -19,20 +20,26 @@ from orbitpool.transforms import LearnedSet
 if TYPE_CHECKING:
     from orbitpool.learners.tirbm import TIRBM
 
-MEMORY, SQUARES = 0.9, 0.999  # of Adam: what is kept of the mean gradient and of its squares
+MEMORY, SQUARES = 0.9, 0.99  # of Adam: what is kept of the mean gradient and of its squares
 TINY = 1e-12
+MANY, ROOM = 1000, 2**25  # inputs to a step, and numbers that they may have in all poses of all filters
 
 
 def begin(poses: LearnedSet, look: Tensor) -> dict[str, Tensor]:
     """The tensors of a fresh state: motions, those in use, and the memory of their gradients, (S, 6) each."""
-    start = poses.start.to(look)
+    start = poses.start.to(look.device)  # in double precision, in which corners of the interpolation are seen
     nothing = torch.zeros_like(start)
     first = {"poses": start, "poses.used": start, "poses.mean": nothing, "poses.square": nothing}
     return {name: tensor.clone() for name, tensor in first.items()}
 
 
+def enough(learner: TIRBM, poses: LearnedSet) -> int:
+    """How many inputs a step is best taken on."""
+    return min(MANY, max(1, ROOM // (learner.n_components * len(poses))))
+
+
 def step_(learner: TIRBM, poses: LearnedSet, state: State, v: Tensor) -> None:
-    """Move the motions of a state by one step of Adam, in pixels, on a batch."""
+    """Move the motions of a state by one step of Adam, in pixels, on inputs (N, D1)."""
     t, count = state.tensors, state.at.update // poses.every + 1
     part = together.part(len(v))
     free = poses.free.to(t["poses"])
@@ -49,7 +56,7 @@ def _gradient(learner: TIRBM, poses: LearnedSet, state: State, v: Tensor, part: 
     """The gradient of `objective` by the motions, (S, 6)."""
     with torch.enable_grad():
         motions = state.tensors["poses"].detach().requires_grad_()
-        T = poses.operators(motions)
+        T = poses.operators(motions).to(v)
         negative = _negative(learner, T.detach(), state, v, part)
         (gradient,) = torch.autograd.grad(objective(learner, T, state.tensors, v, negative, part), motions)
     return gradient.nan_to_num()

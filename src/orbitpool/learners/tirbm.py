@@ -16,8 +16,9 @@ from torch.nn.functional import logsigmoid
 from orbitpool import orbit, together
 from orbitpool.kernels import Statistics, compare, expect, generate_drawn, infer, move, reduce_orbit, shortened, tilt_
 from orbitpool.learners import checks, poses
-from orbitpool.learners.base import Learner, Parameters
+from orbitpool.learners.base import Learner, Parameters, Session
 from orbitpool.learners.softmax import SoftmaxLearner
+from orbitpool.learners.sources import Source
 from orbitpool.learners.training import Schedule, State, seed_of
 from orbitpool.transforms import LearnedSet, TransformSet
 
@@ -84,13 +85,11 @@ class TIRBM(SoftmaxLearner):
         Biases c of the inputs.
     sigma_ : array ()
     transforms_ : TransformSet or None
-        The poses: those given, or what they became.
+        The poses: those given, what they became, or those found.
     history_ : dict of lists
         One value an epoch: reconstruction_error, sparsity, pseudo_likelihood (binary), validation_error, seconds.
     n_iter_ : int
         Epochs done.
-    transforms_ : TransformSet or None
-        The poses: those given, or those found.
     discovery_ : Discovery or None
         How they were found.
     """
@@ -241,9 +240,15 @@ class TIRBM(SoftmaxLearner):
         part = part or together.alone(len(mean))
         return part.drawn(lambda mean: visible.draw(mean, generator), mean) if self.sample_visible else mean
 
+    def _train(self, state: State, source: Source, session: Session, **options: Any) -> None:
+        if isinstance(self.transforms, LearnedSet):
+            session.many = source.look(poses.enough(self, self.transforms), state.at.seed)
+        super()._train(state, source, session, **options)
+
     def _beside(self, state: State, v: Tensor) -> None:
         if isinstance(self.transforms, LearnedSet) and state.at.update % self.transforms.every == 0:
-            poses.step_(self, self.transforms, state, v)
+            many = self._session.many
+            poses.step_(self, self.transforms, state, v if many is None or len(many) <= len(v) else many)
 
     def _place(self, state: State) -> None:
         if isinstance(self.transforms, LearnedSet):

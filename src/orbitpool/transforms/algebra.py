@@ -12,6 +12,7 @@ import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
 from orbitpool.transforms.families import as_shape
+from orbitpool.transforms.learned import LearnedSet
 from orbitpool.transforms.set import Shape, TransformSet, by, stack
 
 
@@ -119,6 +120,10 @@ def _check_sets(*sets: TransformSet) -> None:
     for each in sets:
         if not isinstance(each, TransformSet):
             raise TypeError(f"{each!r:.60} is a {type(each).__name__}; give sets made by orbitpool.transforms")
+        if isinstance(each, LearnedSet):
+            raise TypeError(
+                f"{each!r:.60} learns its poses; make one set of what they start from first, then `learned`"
+            )
 
 
 def _check_linear(

@@ -21,7 +21,8 @@ SAME = 1e-6  # motions that differ by less have this number in common
 class LearnedSet(TransformSet):
     """A transformation set that a `TIRBM` learns from: its poses are the first, and move as filters are learned.
 
-    Made by `learned`. Everything else takes it for the set that it starts from.
+    Made by `learned`. Other learners refuse it, and so do `union` and `compose`; it can be applied and indexed as the
+    set that it starts from.
 
     Attributes
     ----------
@@ -105,12 +106,13 @@ class LearnedSet(TransformSet):
 
 
 def learned(
-    start: TransformSet, families: Iterable[str] | None = None, learning_rate: float = 0.05, every: int = 5
+    start: TransformSet, families: Iterable[str] | None = None, learning_rate: float = 0.3, every: int = 50
 ) -> LearnedSet:
     """A set whose poses a `TIRBM` learns along with its filters, by the gradient of the same objective.
 
-    The fitted model has what they became in `transforms_`, under labels that say how far each one turns, scales, leans
-    and shifts.
+    A step goes down the gradient on a thousand inputs, so that steps can be few and large. The fitted model has what
+    the poses became in `transforms_`, under labels that say how far each one turns, scales, leans and shifts. Poses
+    stay near where they start if there are filters enough to do without them.
 
     Parameters
     ----------
@@ -121,7 +123,7 @@ def learned(
     learning_rate : float
         Pixels that a step moves a pose by, about; 0 keeps the start.
     every : int
-        Updates of the filters to a step of the poses.
+        Updates of the filters to a step of the poses; some 200 steps in all are plenty.
     """
     made = LearnedSet(start, FAMILIES if families is None else families, learning_rate, every)
     varied = (made.start - made.start[:1]).abs().amax(0) > SAME  # reads the motions, and complains if there are none
