@@ -14,6 +14,7 @@ from sklearn.datasets import load_digits
 from orbitpool import TIOMP, TIRBM, ConvFeatures, TIAutoencoder, load
 from orbitpool import transforms as T
 from orbitpool.discovery import Discovery, discover
+from orbitpool.discovery.auto import conclude
 from orbitpool.discovery.candidates import Move
 from orbitpool.discovery.telling import overlaps
 
@@ -160,3 +161,17 @@ def test_patches_are_judged_by_images(brief, photographs, tmp_path):
     twin = load(tmp_path / "model")
     assert twin.learner_.discovery_.words() == found.words()
     assert_allclose(twin.transform(images[:9]), model.transform(images[:9]), atol=1e-6)
+
+
+def test_mirror_images_take_the_larger_of_both_thresholds():
+    moves = [Move("turn", 30.0), Move("mirror", 1.0)]
+    for threshold, mirrored in ((0.75, True), (0.97, False)):
+        found = conclude(moves, [0.98, 0.95], (16, 16), None, threshold, torch.zeros(1, 1, 16, 16))
+        assert found.ranges.mirror == found.findings[1].kept == mirrored
+        assert ("no mirror images" in found.words()) != mirrored
+
+
+def test_words_of_patches_say_what_was_not_asked():
+    found = conclude([Move("turn", 30.0)], [0.9], (32, 32), (8, 8), 0.75, torch.zeros(1, 1, 32, 32))
+    assert "neither shifts nor mirror images asked for" in found.words()
+    assert found.words().endswith("which go as far as moved images pass for others")

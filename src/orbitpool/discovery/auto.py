@@ -36,7 +36,10 @@ SHOWN = 8  # images that are kept for the picture
 
 @dataclass(frozen=True)
 class Finding:
-    """By how much images overlap with images that were moved by an amount, and whether poses go that far."""
+    """By how much images overlap with images that were moved by an amount, and whether poses go that far.
+
+    They may not although the overlap is large: they go in whole steps, and in filters of patches not far.
+    """
 
     family: str
     amount: float
@@ -75,7 +78,7 @@ class Discovery:
     examples: Tensor | None = None
 
     def words(self) -> str:
-        """What was found, in a sentence."""
+        """How far moved images pass for others, family by family, and the poses that makes, in a sentence."""
         return words.sentence(self.ranges, {f.family for f in self.findings}, self.transforms)
 
     def table(self) -> str:
@@ -120,16 +123,20 @@ def discover(
     """Which of turns, shifts, sizes and mirror images data has, and a set of poses for it.
 
     Data has a transformation if moved images still look like images of the same kind: if a network that was taught to
-    tell them apart cannot. A range ends where it can.
+    tell them apart cannot. A range ends where it can, so that it says how far images may be moved and still pass for
+    data. That is less than how far they were moved: images at all angles of ±A, equally often, pass when they are
+    turned by another A / 2 at the usual threshold. Moves are also tried from small to large, so that what has only a
+    few poses far from each other, such as quarter turns, is not found; give those.
 
     Parameters
     ----------
     X : array or tensor of images (N, H, W) or (N, H, W, C), or rows (N, H * H) of square ones in grey
     patch : int or (int, int), optional
-        The size of the patches that filters see, if they do not see whole images. Moves are judged on images all the
-        same: patches of photographs are the same upside down, photographs are not.
+        The size of the patches that filters see, if they do not see whole images. Then turns and sizes are judged
+        alone, and on images: patches of photographs are the same upside down, photographs are not.
     threshold : float
-        Overlap of the distributions of images and of moved ones from which on a move is kept, 0 to 1.
+        Overlap of the distributions of images and of moved ones from which on a move is kept, 0 to 1; mirror images,
+        to which no smaller move leads, take 0.9 or more.
     random_state : int, RandomState or None
     device : str
         "auto" takes a tensor's own device, else a GPU if there is one.
@@ -166,23 +173,25 @@ def conclude(
     seen: Tensor,
 ) -> Discovery:
     """What overlaps mean for filters of whole images, or of patches."""
-    found, findings = {}, []
+    found = {}
     for family in dict.fromkeys(move.family for move in moves):
         amounts, shares = zip(
             *((m.amount, o) for m, o in zip(moves, measured, strict=True) if m.family == family), strict=True
         )
         start = 1.0 if family == "scale" else 0.0
-        far = reach(amounts, shares, MIRRORED if family == "mirror" else threshold, start)
+        far = reach(amounts, shares, max(threshold, MIRRORED) if family == "mirror" else threshold, start)
         if family != "mirror" or far == 1:
             found[family] = far
-        findings += [Finding(family, a, o, a <= far) for a, o in zip(amounts, shares, strict=True)]
     if patch is None:
-        poses = ranges(found, judged, judged)
+        poses = ranges(found, judged)
     else:
         field = patch[0], patch[1]
-        poses = ranges(found, judged, field, rim=1, smallest=-(-3 * min(field) // 4))
+        poses = ranges(found, field, rim=1, smallest=-(-3 * min(field) // 4))
+    findings = tuple(
+        Finding(m.family, m.amount, o, poses.reaches(m.family, m.amount)) for m, o in zip(moves, measured, strict=True)
+    )
     kept = seen[:SHOWN].cpu()
-    made = Discovery(tuple(findings), poses, poses.transforms(), threshold, judged, len(seen), kept)
+    made = Discovery(findings, poses, poses.transforms(), threshold, judged, len(seen), kept)
     agreed = together.everywhere(json.dumps(made.to_json()))[0]  # processes may differ in the last digits
     return replace(Discovery.from_json(json.loads(agreed)), examples=kept)
 

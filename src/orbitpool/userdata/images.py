@@ -86,7 +86,7 @@ def opened(model: Any, source: Path, strict: bool) -> Images:
     found = _open(source, strict)
     size = (
         by(model.transforms_.field_shape) + " pixels"
-        if isinstance(model, Learner)
+        if isinstance(model, Learner) and model.transforms_ is not None
         else f"its own size up to {LARGEST} pixels"
     )
     colour = "grey" if _channels(model) == 1 else "colour"
