@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import asdict, dataclass, replace
+from math import prod
 from numbers import Real
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from sklearn.utils import check_random_state
 from torch import Tensor
 from torch.nn.functional import interpolate
 
@@ -23,6 +23,7 @@ from orbitpool.discovery.telling import overlaps
 from orbitpool.kernels import choose_device
 from orbitpool.transforms import TransformSet
 from orbitpool.transforms.families import as_shape
+from orbitpool.transforms.set import by
 
 FAMILIES = ("turn", "shift down", "shift right", "scale", "mirror")
 LOCAL = ("turn", "scale")  # for patches: pooling over places makes up for shifts, and a mirrored patch is another one
@@ -31,6 +32,8 @@ FEWEST = 500  # images below which nothing can be said
 MOST = 10_000  # images that are looked at
 STEPS = 600  # in which the network learns
 THUMBNAIL = 32  # pixels a side at which photographs are judged
+LEAST_PATCH = 4  # pixels a side of patches, whose filters are smaller by the room to turn
+AT_ONCE = 2**25  # numbers that are converted at a time
 SHOWN = 8  # images that are kept for the picture
 
 
@@ -47,7 +50,7 @@ class Finding:
     kept: bool
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Discovery:
     """Which transformations images have, and how that was found out.
 
@@ -76,6 +79,9 @@ class Discovery:
     judged: tuple[int, int]
     n_images: int
     examples: Tensor | None = None
+
+    def __repr__(self) -> str:
+        return f"<Discovery: {self.words()}>"
 
     def words(self) -> str:
         """How far moved images pass for others, family by family, and the poses that makes, in a sentence."""
@@ -130,7 +136,7 @@ def discover(
 
     Parameters
     ----------
-    X : array or tensor of images (N, H, W) or (N, H, W, C), or rows (N, H * H) of square ones in grey
+    X : array or tensor of images (N, H, W) or (N, H, W, C), or rows (N, H * H [* 3]) of square ones, grey or in colour
     patch : int or (int, int), optional
         The size of the patches that filters see, if they do not see whole images. Then turns and sizes are judged
         alone, and on images: patches of photographs are the same upside down, photographs are not.
@@ -143,25 +149,34 @@ def discover(
     """
     if isinstance(threshold, bool) or not isinstance(threshold, Real) or not 0 < float(threshold) < 1:
         raise ValueError(f"threshold is {threshold!r}; it must lie between 0 and 1, both excluded")
+    images = real_images(X)
     field = None if patch is None else as_shape("patch", patch)
-    seed = together.agreed(int(check_random_state(random_state).randint(2**31 - 1)))
-    images = as_images(X)
-    if len(images) < FEWEST:
+    if field is not None and (field[0] > images.shape[1] or field[1] > images.shape[2]):
+        raise ValueError(f"patch is {by(field)} pixels, but images have {by(images.shape[1:3])}; give a smaller patch")
+    seed = together.seed_of(random_state)
+    generator = torch.Generator().manual_seed(seed)
+    some = torch.randperm(len(images), generator=generator)[:MOST].sort().values
+    side = None if field is None else min(THUMBNAIL, *images.shape[1:3])
+    return judge(looked_at(images, some, side, choose_device(device, X)), field, seed, float(threshold))
+
+
+def judge(seen: Tensor, patch: tuple[int, ...] | None, seed: int, threshold: float = THRESHOLD) -> Discovery:
+    """Which transformations images (N, C, H, W) have; with patches these are thumbnails."""
+    if len(seen) < FEWEST:
         raise ValueError(
-            f"{len(images)} images are too few to find out which transformations they have; give {FEWEST} or more, or "
+            f"{len(seen)} images are too few to find out which transformations they have; give {FEWEST} or more, or "
             "give transformations"
         )
-    place = choose_device(device, X)
-    generator = torch.Generator().manual_seed(seed)
-    some = torch.randperm(len(images), generator=generator)[:MOST].sort().values.to(images.device)
-    seen = images[some].to(place, torch.float32)
     if not seen.isfinite().all():
         raise ValueError("X contains NaN or infinity; every value must be finite: drop or fill those images first")
-    seen = seen if field is None else thumbnails(seen, min(THUMBNAIL, *seen.shape[2:]))
+    if patch is not None and min(patch) < LEAST_PATCH:
+        raise ValueError(
+            f"patches have {by(patch)} pixels; it takes {LEAST_PATCH} a side for filters that turn: give larger ones, "
+            "or transformations"
+        )
     judged = (int(seen.shape[2]), int(seen.shape[3]))
-    moves = candidates(judged, FAMILIES if field is None else LOCAL)
-    measured = overlaps(seen, moves, window_of(judged), STEPS, seed)
-    return conclude(moves, measured, judged, field, float(threshold), seen)
+    moves = candidates(judged, FAMILIES if patch is None else LOCAL)
+    return conclude(moves, overlaps(seen, moves, window_of(judged), STEPS, seed), judged, patch, threshold, seen)
 
 
 def conclude(
@@ -196,14 +211,29 @@ def conclude(
     return replace(Discovery.from_json(json.loads(agreed)), examples=kept)
 
 
-def as_images(X: Any) -> Tensor:
-    """Images (N, C, H, W) out of images (N, H, W[, C]) or square rows, in grey or in three colours."""
-    x = X if isinstance(X, Tensor) else torch.from_numpy(np.ascontiguousarray(X))
-    if x.ndim == 2 and len(x):
-        x = x.view(len(x), *square(x.shape[1]))
+def real_images(X: Any) -> Any:
+    """An array or a tensor (N, H, W, C), not copied, out of images (N, H, W[, C]) or square rows of real numbers."""
+    x = X.detach() if isinstance(X, Tensor) else np.asarray(X)
+    if x.is_complex() if isinstance(x, Tensor) else x.dtype.kind not in "fiub":
+        raise ValueError(f"X is of type {x.dtype}; give images of real numbers, all of one size")
+    if x.ndim == 2 and 0 not in x.shape:
+        x = x.reshape(len(x), *square(x.shape[1]))
     if x.ndim not in (3, 4) or 0 in x.shape:
         raise ValueError(f"X has shape {tuple(x.shape)}; give images (N, H, W) or (N, H, W, C), none of them 0")
-    return x[:, None] if x.ndim == 3 else x.permute(0, 3, 1, 2)
+    return x[..., None] if x.ndim == 3 else x
+
+
+def looked_at(images: Any, rows: Tensor, side: int | None, place: torch.device) -> Tensor:
+    """Some of the images (N, H, W, C) as floats (n, C, H, W), shrunk to a side if there is one, a few at a time."""
+    parts = []
+    for some in torch.split(rows, max(1, AT_ONCE // prod(images.shape[1:]))):
+        if isinstance(images, Tensor):
+            part = images[some.to(images.device)]
+        else:
+            part = torch.from_numpy(np.require(images[some.numpy()], np.float32, ["C", "W"]))
+        part = part.to(place, torch.float32).movedim(3, 1)
+        parts.append(part if side is None else thumbnails(part, side))
+    return torch.cat(parts)
 
 
 def square(pixels: int) -> tuple[int, int, int]:

@@ -13,11 +13,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from orbitpool import together
 from orbitpool.discovery.candidates import STILL, Move, moved, window_of
 from orbitpool.discovery.ranges import MIRRORED
 from orbitpool.discovery.words import NAMES
-from orbitpool.wholefile import whole
+from orbitpool.wholefile import write_whole
 
 if TYPE_CHECKING:
     from orbitpool.discovery.auto import Discovery, Finding
@@ -64,7 +63,7 @@ def draw(found: Discovery, path: Path) -> Path:
             _curve(pen, row, found.threshold, (wide - CHART - 2 * GAP, at + 10), (CHART, tall - 40))
     content = BytesIO()
     sheet.save(content, format="PNG", optimize=True)
-    _write(path, content.getvalue())
+    write_whole(path, content.getvalue())
     return path
 
 
@@ -122,9 +121,3 @@ def _bytes(images: Tensor) -> NDArray[np.uint8]:
     """Images (N, C, h, w) as (N, h, w, 3)."""
     rgb = images if images.shape[1] == 3 else images.mean(1, keepdim=True).expand(-1, 3, -1, -1)
     return np.asarray((255 * rgb).round().permute(0, 2, 3, 1).contiguous().to(torch.uint8))
-
-
-@together.once
-def _write(path: Path, content: bytes) -> None:
-    with whole(path) as file:
-        file.write(content)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from orbitpool.discovery import Discovery, discover
-from orbitpool.learners.sources import Source
+from orbitpool.discovery.auto import MOST
+from orbitpool.learners.sources import Batches, Source
 from orbitpool.progress import say
 from orbitpool.transforms import TransformSet
 
-LOOK = 10_000  # rows that are looked at
+AHEAD = 2_000  # rows of a stream that are kept until it is known which transformations they have
 
 
 def check(transforms: Any) -> None:
@@ -25,8 +26,10 @@ def is_auto(transforms: Any) -> bool:
 
 def find(X: Any, source: Source, seed: int, tell: bool) -> Discovery:
     """Which transformations inputs have, from some of their rows."""
-    shape = tuple(getattr(X, "row_shape", getattr(X, "shape", ())[1:]))
-    rows = source.look(LOOK, seed)
+    if isinstance(source, Batches):
+        shape, rows = source.row_shape, source.ahead(AHEAD)
+    else:
+        shape, rows = tuple(getattr(X, "row_shape", getattr(X, "shape", ())[1:])), source.look(MOST, seed)
     return told(discover(rows.view(len(rows), *shape) if len(shape) > 1 else rows, random_state=seed), tell)
 
 
