@@ -18,7 +18,7 @@ from torch.nn.functional import interpolate
 from orbitpool import together
 from orbitpool.discovery import words
 from orbitpool.discovery.candidates import Move, candidates, window_of
-from orbitpool.discovery.ranges import MIRRORED, Ranges, ranges, reach
+from orbitpool.discovery.ranges import APART, BUDGET, MIRRORED, Ranges, ranges, reach
 from orbitpool.discovery.telling import overlaps
 from orbitpool.kernels import choose_device
 from orbitpool.transforms import TransformSet
@@ -209,6 +209,19 @@ def conclude(
     made = Discovery(findings, poses, poses.transforms(), threshold, judged, len(seen), kept)
     agreed = together.everywhere(json.dumps(made.to_json()))[0]  # processes may differ in the last digits
     return replace(Discovery.from_json(json.loads(agreed)), examples=kept)
+
+
+def in_numbers() -> dict[str, float]:
+    """All numbers that a discovery depends on, but the images and the seed."""
+    return {
+        "threshold": THRESHOLD,
+        "mirrored": MIRRORED,
+        "apart": APART,
+        "budget": BUDGET,
+        "steps": STEPS,
+        "images": MOST,
+        "thumbnail": THUMBNAIL,
+    }
 
 
 def real_images(X: Any) -> Any:
