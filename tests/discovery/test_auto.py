@@ -266,3 +266,23 @@ def test_words_of_patches_say_what_was_not_asked():
     found = conclude([Move("turn", 30.0)], [0.9], (32, 32), (8, 8), 0.75, torch.zeros(1, 1, 32, 32))
     assert "neither shifts nor mirror images asked for" in found.words()
     assert found.words().endswith("which go as far as moved images pass for others")
+
+
+@pytest.mark.parametrize("kind", ["shifted", "scaled"])
+def test_shifts_and_sizes_of_digits_are_found(kind, monkeypatch):
+    """Shifts by up to 3 pixels pass for data up to about half of that; sizes differ by up to 2.7 times, which is more."""
+    monkeypatch.setattr("orbitpool.discovery.auto.STEPS", 400)
+    rng, X = np.random.default_rng(0), np.zeros((700, 16, 16), np.float32)
+    for canvas, digit in zip(X, load_digits().images, strict=False):
+        size = 10 if kind == "shifted" else int(rng.integers(6, 17))
+        top, left = rng.integers(0, 7, 2) if kind == "shifted" else [(16 - size) // 2] * 2
+        canvas[top : top + size, left : left + size] = ndimage.zoom(digit / 16, size / 8, order=1)
+    found = discover(X, random_state=0)
+    assert found.ranges.turn == 0
+    assert not found.ranges.mirror
+    if kind == "shifted":
+        assert found.ranges.shift in {(1, 1), (2, 2), (1, 2), (2, 1)}
+        assert found.ranges.scale == 1
+    else:
+        assert found.ranges.shift == (0, 0)
+        assert 1 < found.ranges.scale < 2.7

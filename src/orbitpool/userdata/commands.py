@@ -84,7 +84,7 @@ def found_in(model: Any, out: Path, source: Path) -> dict[str, str | None]:
     """Which transformations a fitted model found, and where the picture is, for who reads results; else nothing."""
     found = getattr(model, "learner_", model).discovery_
     picture = picture_of(out, source)
-    return {} if found is None else {"found": found.words(), "picture": picture and str(picture)}
+    return {} if found is None else {"found": found.words(), "picture": None if picture is None else str(picture)}
 
 
 def checkpoint_of(out: Path) -> Path:
