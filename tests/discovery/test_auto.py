@@ -270,7 +270,7 @@ def test_words_of_patches_say_what_was_not_asked():
 
 @pytest.mark.parametrize("kind", ["shifted", "scaled"])
 def test_shifts_and_sizes_of_digits_are_found(kind, monkeypatch):
-    """Shifts by up to 3 pixels pass for data up to about half of that; sizes differ by up to 2.7 times, which is more."""
+    """Shifts by up to 3 pixels pass for data up to about half of that; sizes differ by up to 2.7 times."""
     monkeypatch.setattr("orbitpool.discovery.auto.STEPS", 400)
     rng, X = np.random.default_rng(0), np.zeros((700, 16, 16), np.float32)
     for canvas, digit in zip(X, load_digits().images, strict=False):
@@ -286,3 +286,29 @@ def test_shifts_and_sizes_of_digits_are_found(kind, monkeypatch):
     else:
         assert found.ranges.shift == (0, 0)
         assert 1 < found.ranges.scale < 2.7
+
+
+def hard_shapes(rng, count, size=28):
+    """Triangles, bars and corners in black and white, at any angle: a pixel is in or out."""
+    y, x = np.mgrid[:size, :size] - (size - 1) / 2
+    a = rng.uniform(0, 2 * pi, (count, 1, 1))
+    u, v = x * np.cos(a) + y * np.sin(a), y * np.cos(a) - x * np.sin(a)
+    triangle = (v > -5) & (v < 9 - 1.75 * abs(u))
+    bar = (abs(u) < 9) & (abs(v) < 3)
+    corner = (u > -7) & (u < 7) & (abs(v) < 8) & ((u < -2) | (v > 3))
+    which = np.arange(count)[:, None, None] % 3
+    return np.where(which == 0, triangle, np.where(which == 1, bar, corner)).astype(np.float32)
+
+
+def test_hard_edges_do_not_hide_turns():
+    assert discover(hard_shapes(np.random.default_rng(0), 3000), random_state=0).ranges.turn == 180
+
+
+def test_quarter_turns_alone_are_said(monkeypatch):
+    def some(x, moves, *_):
+        return [1.0 if m.family == "turn" and m.amount % 90 == 0 else 0.3 for m in moves]
+
+    monkeypatch.setattr("orbitpool.discovery.auto.overlaps", some)
+    with pytest.warns(UserWarning, match="turned by 90 degrees, but not by angles between"):
+        found = discover(np.random.default_rng(0).random((500, 8, 8)), random_state=0)
+    assert found.ranges.turn == 0

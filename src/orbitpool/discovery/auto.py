@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from dataclasses import asdict, dataclass, replace
 from math import prod
 from numbers import Real
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.functional import interpolate
+from torch.nn.functional import avg_pool2d, interpolate
 
 from orbitpool import together
 from orbitpool.discovery import words
@@ -176,7 +177,29 @@ def judge(seen: Tensor, patch: tuple[int, ...] | None, seed: int, threshold: flo
         )
     judged = (int(seen.shape[2]), int(seen.shape[3]))
     moves = candidates(judged, FAMILIES if patch is None else LOCAL)
-    return conclude(moves, overlaps(seen, moves, window_of(judged), STEPS, seed), judged, patch, threshold, seen)
+    measured = overlaps(seen, moves, window_of(judged), STEPS, seed)
+    if only_quarters(moves, measured, threshold):
+        measured = overlaps(blurred(seen), moves, window_of(judged), STEPS, seed)
+        if only_quarters(moves, measured, threshold):
+            warnings.warn(
+                "images look the same when they are turned by 90 degrees, but not by angles between: if they have "
+                "quarter turns, give transforms.rotations(…, count=4, step=pi / 2); if they have hard edges, smooth them",
+                stacklevel=3,
+            )
+    return conclude(moves, measured, judged, patch, threshold, seen)
+
+
+def only_quarters(moves: list[Move], measured: list[float], threshold: float) -> bool:
+    """Whether quarter turns pass and turns between them do not, which may be the doing of pixels."""
+    passed = {m.amount: o for m, o in zip(moves, measured, strict=True) if m.family == "turn"}
+    return min(passed[90.0], passed[180.0]) >= max(threshold, MIRRORED) and min(passed.values()) < threshold
+
+
+def blurred(images: Tensor) -> Tensor:
+    """Images (N, C, H, W) without hard edges, whose steps show how pixels lie."""
+    for _ in range(2):
+        images = avg_pool2d(images, 3, 1, 1, count_include_pad=False)
+    return images
 
 
 def conclude(
