@@ -135,6 +135,7 @@ def test_a_checkpoint_goes_on_with_the_poses_it_began_with(brief, upright_digits
     monkeypatch.setattr("orbitpool.learners.finding.discover", None)
     resumed = TIRBM(4, "auto", n_iter=2, checkpoint=tmp_path / "run", **options).fit(upright_digits)
     assert resumed.transforms_ == whole.transforms_
+    assert resumed.discovery_.examples.shape == whole.discovery_.examples.shape
     assert_array_equal(resumed.components_, whole.components_)
     with pytest.raises(ValueError, match="its transforms is 'auto', here it is None"):
         TIRBM(4, None, n_iter=2, checkpoint=tmp_path / "run", **options).fit(upright_digits)

@@ -183,7 +183,7 @@ def judge(seen: Tensor, patch: tuple[int, ...] | None, seed: int, threshold: flo
         if only_quarters(moves, measured, threshold):
             warnings.warn(
                 "images look the same when they are turned by 90 degrees, but not by angles between: if they have "
-                "quarter turns, give transforms.rotations(…, count=4, step=pi / 2); if they have hard edges, smooth them",
+                "quarter turns, give transforms.rotations(…, count=4, step=pi / 2); if edges are hard, smooth them",
                 stacklevel=3,
             )
     return conclude(moves, measured, judged, patch, threshold, seen)

@@ -159,6 +159,8 @@ class Learner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
                 source, held_out = source.split(self.validation_fraction, seed)
             if finding.is_auto(self.transforms) and restored is None:
                 self._use(find() if find else finding.find(X, source, seed, self.verbose))
+            elif self._found is not None and find is None:
+                self._found = finding.with_examples(self._found, X, source, seed)
             state = restored or self._start(source, seed)
         self._train(
             state,
