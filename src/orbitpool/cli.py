@@ -184,7 +184,10 @@ def fit(
     with showing(choose(quiet, json)):
         model = userdata.fit(source, out, kind, transforms=transforms, seed=seed, device=device, strict=strict, **given)
         features = len(model.get_feature_names_out())
-        result(f"{out}: {components} filters, {features} features", out=str(out), filters=components, features=features)
+        found = userdata.found_in(model, out, source)
+        words = f"; found {found['found']}" if found else ""
+        facts = {"out": str(out), "filters": components, "features": features, **found}
+        result(f"{out}: {components} filters, {features} features{words}", **facts)
 
 
 @app.command()

@@ -18,6 +18,7 @@ from typing import Any, ParamSpec
 
 import torch
 import torch.distributed as dist
+from sklearn.utils import check_random_state
 from torch import Tensor
 from torch.distributed.distributed_c10d import PrefixStore
 from torch.distributed.rendezvous import rendezvous
@@ -161,6 +162,11 @@ def agreed(number: int) -> int:
     t = _carried(torch.tensor(number))
     dist.broadcast(t, 0)
     return int(t)
+
+
+def seed_of(random_state: Any) -> int:
+    """A seed, the same for all processes that work together."""
+    return agreed(int(check_random_state(random_state).randint(2**31 - 1)))
 
 
 def same_(*tensors: Tensor) -> None:

@@ -14,8 +14,10 @@ from sklearn.datasets import load_digits
 from orbitpool import TIOMP, TIRBM, ConvFeatures, TIAutoencoder, load
 from orbitpool import transforms as T
 from orbitpool.discovery import Discovery, discover
+from orbitpool.discovery.auto import conclude
 from orbitpool.discovery.candidates import Move
 from orbitpool.discovery.telling import overlaps
+from orbitpool.together import seed_of
 
 
 @pytest.fixture(scope="module")
@@ -133,6 +135,7 @@ def test_a_checkpoint_goes_on_with_the_poses_it_began_with(brief, upright_digits
     monkeypatch.setattr("orbitpool.learners.finding.discover", None)
     resumed = TIRBM(4, "auto", n_iter=2, checkpoint=tmp_path / "run", **options).fit(upright_digits)
     assert resumed.transforms_ == whole.transforms_
+    assert resumed.discovery_.examples.shape == whole.discovery_.examples.shape
     assert_array_equal(resumed.components_, whole.components_)
     with pytest.raises(ValueError, match="its transforms is 'auto', here it is None"):
         TIRBM(4, None, n_iter=2, checkpoint=tmp_path / "run", **options).fit(upright_digits)
@@ -146,6 +149,95 @@ def test_streams_and_partial_fits_are_looked_at_too(brief, upright_digits):
     assert streamed.transforms_.field_shape == (16, 16)
 
 
+def test_small_batches_of_a_stream_are_gathered_and_keep_their_shape(brief, upright_digits):
+    """And are learned from afterwards, each of them once."""
+    images = upright_digits[:, 2:14]
+    model = TIOMP(4, "auto", n_iter=1, random_state=0).fit(iter(np.array_split(images, 20)))
+    assert model.discovery_.n_images == len(images)
+    assert model.transforms_.field_shape == (12, 16)
+    given = TIOMP(4, model.transforms_, n_iter=1, random_state=0).fit(iter(np.array_split(images, 20)))
+    assert_array_equal(model.components_, given.components_)
+    with pytest.raises(ValueError, match="300 images are too few"):
+        TIOMP(4, "auto", n_iter=1).fit(iter(np.array_split(images[:300], 20)))
+
+
+def test_a_fit_that_fails_leaves_the_model_as_it_was(brief, upright_digits):
+    model = TIRBM(4, "auto", n_iter=1, random_state=0).fit(upright_digits)
+    before = model.transform(upright_digits)
+    with pytest.raises(ValueError, match="20 images are too few"):
+        model.fit(upright_digits[:20, :12, :12])
+    assert_array_equal(model.transform(upright_digits), before)
+    model.partial_fit(upright_digits[:50])
+
+
+def test_rows_that_are_held_out_are_not_looked_at(brief, upright_digits):
+    model = TIRBM(4, "auto", n_iter=1, random_state=0, early_stopping=True, validation_fraction=0.5)
+    assert model.fit(upright_digits[:1200]).discovery_.n_images == 600
+
+
+def test_any_array_of_real_numbers_will_do(brief, upright_digits):
+    X = (255 * upright_digits[:600]).astype(np.uint8)
+    expected = discover(X.astype(np.float32), random_state=0).findings
+    X.flags.writeable = False
+    tensor = torch.tensor(X, dtype=torch.float32, requires_grad=True)
+    for kind in (X, X[:, ::-1][:, ::-1], X.astype(">f8"), X.astype(np.longdouble), tensor, X.tolist()):
+        assert discover(kind, random_state=0).findings == expected
+    colour = np.repeat(X[..., None], 3, 3)
+    found = TIOMP(4, "auto", n_iter=1, random_state=0).fit(colour.reshape(600, -1))
+    assert found.transforms_.field_shape == (16, 16)
+    assert found.discovery_.findings == discover(colour, random_state=seed_of(0)).findings
+
+
+@pytest.mark.parametrize("X", [None, ["a", "b"], np.zeros((600, 8, 8), complex), torch.zeros(600, 64).to(torch.cfloat)])
+def test_what_are_no_real_numbers_is_refused(X):
+    with pytest.raises(ValueError, match=r"X is of type .*; give images of real numbers"):
+        discover(X)
+
+
+@pytest.mark.parametrize("patch", [1, 2, 3, 17])
+def test_patches_that_have_no_poses_are_refused(patch, upright_digits):
+    with pytest.raises(ValueError, match=f"{patch}×{patch} pixels"):
+        discover(upright_digits, patch=patch)
+
+
+def test_poses_that_were_found_can_be_kept(brief, monkeypatch, upright_digits):
+    """Features of each pose, as many as there are, not as many as "auto" has letters."""
+    monkeypatch.setattr("orbitpool.discovery.auto.overlaps", lambda x, moves, *_: [1.0] * len(moves))
+    model = ConvFeatures(TIOMP(5, "auto", n_iter=1), n_patches=500, grid=1, poses="keep", random_state=0)
+    poses = len(model.fit(upright_digits).learner_.transforms_)
+    assert poses > 4
+    assert model.transform(upright_digits[:3]).shape == (3, poses * model.learner_._n_features_out)
+    assert len(model.get_feature_names_out()) == poses * model.learner_._n_features_out
+
+
+def test_one_small_image_does_not_decide_for_all(brief, photographs):
+    rng = np.random.default_rng(0)
+    corners = rng.integers(0, 380, (510, 2))
+    images = [photographs[i % 2, y : y + 36, x : x + 36] for i, (y, x) in enumerate(corners)]
+    images.append(photographs[0, :12, :12])
+    model = ConvFeatures(TIOMP(5, "auto", n_iter=1), n_patches=1000, random_state=0).fit(images)
+    found = model.learner_.discovery_
+    assert (found.judged, found.n_images) == ((32, 32), 510)
+    larger = ConvFeatures(TIOMP(5, "auto", n_iter=1), n_patches=300, patch_size=33, grid=1, random_state=0)
+    assert larger.fit(images[:-1]).learner_.transforms_.field_shape == (33, 33)  # larger than thumbnails
+
+
+def test_a_resumed_run_of_patches_does_not_look_again(brief, upright_digits, tmp_path, monkeypatch):
+    def model(n_iter, **where):
+        learner = TIOMP(5, "auto", n_iter=n_iter, batch_size=300, **where)
+        return ConvFeatures(learner, n_patches=900, random_state=0)
+
+    whole = model(2).fit(upright_digits)
+    model(1, checkpoint=tmp_path / "run").fit(upright_digits)
+    monkeypatch.setattr("orbitpool.discovery.auto.judge", None)
+    resumed = model(2, checkpoint=tmp_path / "run").fit(upright_digits)
+    assert_array_equal(resumed.learner_.components_, whole.learner_.components_)
+
+
+def test_a_discovery_is_shown_in_words(turned):
+    assert repr(turned) == f"<Discovery: {turned.words()}>"
+
+
 def test_patches_are_judged_by_images(brief, photographs, tmp_path):
     """Of different sizes; neither shifts nor mirrors are offered, and filters see patches."""
     rng = np.random.default_rng(0)
@@ -154,9 +246,70 @@ def test_patches_are_judged_by_images(brief, photographs, tmp_path):
     model = ConvFeatures(TIOMP(5, "auto", n_iter=1), n_patches=1000, random_state=0).fit(images)
     found = model.learner_.discovery_
     assert {f.family for f in found.findings} == {"turn", "scale"}
-    assert found.judged == (24, 24)
+    sides = sorted(image.shape[0] for image in images)
+    assert found.judged == (sides[20],) * 2  # the smallest 20 of 520 are left out
     assert model.learner_.transforms_.field_shape == (8, 8)
     model.save(tmp_path / "model")
     twin = load(tmp_path / "model")
     assert twin.learner_.discovery_.words() == found.words()
     assert_allclose(twin.transform(images[:9]), model.transform(images[:9]), atol=1e-6)
+
+
+def test_mirror_images_take_the_larger_of_both_thresholds():
+    moves = [Move("turn", 30.0), Move("mirror", 1.0)]
+    for threshold, mirrored in ((0.75, True), (0.97, False)):
+        found = conclude(moves, [0.98, 0.95], (16, 16), None, threshold, torch.zeros(1, 1, 16, 16))
+        assert found.ranges.mirror == found.findings[1].kept == mirrored
+        assert ("no mirror images" in found.words()) != mirrored
+
+
+def test_words_of_patches_say_what_was_not_asked():
+    found = conclude([Move("turn", 30.0)], [0.9], (32, 32), (8, 8), 0.75, torch.zeros(1, 1, 32, 32))
+    assert "neither shifts nor mirror images asked for" in found.words()
+    assert found.words().endswith("which go as far as moved images pass for others")
+
+
+@pytest.mark.parametrize("kind", ["shifted", "scaled"])
+def test_shifts_and_sizes_of_digits_are_found(kind, monkeypatch):
+    """Shifts by up to 3 pixels pass for data up to about half of that; sizes differ by up to 2.7 times."""
+    monkeypatch.setattr("orbitpool.discovery.auto.STEPS", 400)
+    rng, X = np.random.default_rng(0), np.zeros((700, 16, 16), np.float32)
+    for canvas, digit in zip(X, load_digits().images, strict=False):
+        size = 10 if kind == "shifted" else int(rng.integers(6, 17))
+        top, left = rng.integers(0, 7, 2) if kind == "shifted" else [(16 - size) // 2] * 2
+        canvas[top : top + size, left : left + size] = ndimage.zoom(digit / 16, size / 8, order=1)
+    found = discover(X, random_state=0)
+    assert found.ranges.turn == 0
+    assert not found.ranges.mirror
+    if kind == "shifted":
+        assert found.ranges.shift in {(1, 1), (2, 2), (1, 2), (2, 1)}
+        assert found.ranges.scale == 1
+    else:
+        assert found.ranges.shift == (0, 0)
+        assert 1 < found.ranges.scale < 2.7
+
+
+def hard_shapes(rng, count, size=28):
+    """Triangles, bars and corners in black and white, at any angle: a pixel is in or out."""
+    y, x = np.mgrid[:size, :size] - (size - 1) / 2
+    a = rng.uniform(0, 2 * pi, (count, 1, 1))
+    u, v = x * np.cos(a) + y * np.sin(a), y * np.cos(a) - x * np.sin(a)
+    triangle = (v > -5) & (v < 9 - 1.75 * abs(u))
+    bar = (abs(u) < 9) & (abs(v) < 3)
+    corner = (u > -7) & (u < 7) & (abs(v) < 8) & ((u < -2) | (v > 3))
+    which = np.arange(count)[:, None, None] % 3
+    return np.where(which == 0, triangle, np.where(which == 1, bar, corner)).astype(np.float32)
+
+
+def test_hard_edges_do_not_hide_turns():
+    assert discover(hard_shapes(np.random.default_rng(0), 3000), random_state=0).ranges.turn == 180
+
+
+def test_quarter_turns_alone_are_said(monkeypatch):
+    def some(x, moves, *_):
+        return [1.0 if m.family == "turn" and m.amount % 90 == 0 else 0.3 for m in moves]
+
+    monkeypatch.setattr("orbitpool.discovery.auto.overlaps", some)
+    with pytest.warns(UserWarning, match="turned by 90 degrees, but not by angles between"):
+        found = discover(np.random.default_rng(0).random((500, 8, 8)), random_state=0)
+    assert found.ranges.turn == 0

@@ -10,7 +10,8 @@ from orbitpool import transforms as T
 from orbitpool.discovery.ranges import BUDGET, Ranges, ranges, reach
 
 
-def test_the_sets_that_the_paper_chose_by_hand_come_out_of_their_ranges():
+def test_ranges_make_the_sets_that_one_would_choose_by_hand():
+    """Shifts and sizes of digits are the paper's; its 16 turns are 32 here, as in the row of Table 1 beside them."""
     assert Ranges((28, 28), shift=(2, 2)).transforms() == T.translations(28, 24, stride=2)
     assert Ranges((28, 28), scale=1.4).transforms() == T.scalings(28, 20, step=2)
     turns = Ranges((28, 28), turn=180).transforms()
@@ -50,8 +51,52 @@ def test_any_ranges_make_a_set_within_the_budget(field, turn, shares, scale, mir
     pixels = [share * min(field) for share in shares]
     found = {"turn": turn, "shift down": pixels[0], "shift right": pixels[1], "scale": scale}
     found |= {"mirror": 1.0} if mirror else {}
-    poses = ranges(found, field, field, rim=int(patch)).transforms()
+    within = ranges(found, field, rim=int(patch))
+    assert all(whole <= p for whole, p in zip(within.shift, pixels, strict=True))
+    assert within.turn <= turn
+    assert within.scale <= scale**2 + 1e-9
+    poses = within.transforms()
     assert 1 <= len(poses) <= BUDGET
+    _check_families(within, poses)
     assert poses.field_shape == field
     assert min(poses.window_shape) > 0
     assert len(set(poses.labels)) == len(poses)
+
+
+def _check_families(within, poses):
+    """What has a range has poses, and nothing else has."""
+    labels = " ".join(poses.labels)
+    moved = any(label.startswith("shift") and "shift (0, 0)" not in label for label in poses.labels)
+    assert ("scale" in labels) == (within.scale > 1)
+    assert ("mirror" in labels) == within.mirror
+    assert any(word.startswith(("-", "+")) for word in labels.split()) == (within.turn > 0)
+    assert moved or not any(within.shift)
+
+
+@pytest.mark.parametrize("scale", [1.12, 1.25, 1.4])
+@pytest.mark.parametrize("field", [(8, 8), (16, 16), (28, 28), (32, 20)])
+def test_a_union_drops_no_family(field, scale):
+    within = ranges({"turn": 180.0, "shift down": 3.0, "shift right": 3.0, "scale": scale}, field)
+    assert within.scale > 1 or scale**2 < min(field) / (min(field) - max(1, round(min(field) / 14)))
+    _check_families(within, within.transforms())
+
+
+def test_pixels_of_long_images_are_not_stretched():
+    assert ranges({"shift down": 1.0, "shift right": 1.0}, (8, 40)).shift == (1, 1)
+
+
+@pytest.mark.parametrize("most", [2.0, 3.0, 8.0])
+def test_a_range_is_half_of_what_happened(most):
+    """Uniform to either side, images that are moved by d overlap by 1 - d / 2A."""
+    amounts = (0.5, 1.0, 1.5, 2.0, 3.0, 4.0)
+    assert reach(amounts, [1 - d / (2 * most) for d in amounts], 0.75) == pytest.approx(most / 2)
+
+
+def test_what_is_kept_is_what_poses_reach():
+    within = ranges({"turn": 10.9, "shift down": 3.1, "scale": 1.3, "mirror": 1.0}, (28, 28))
+    assert not within.reaches("turn", 10.0)  # less than a step
+    assert within.shift == (2, 0)
+    assert [within.reaches("shift down", d) for d in (2.0, 3.0)] == [True, False]
+    assert within.scale == pytest.approx(28 / 18)
+    assert [within.reaches("scale", d) for d in (1.2, 1.3)] == [True, False]
+    assert within.reaches("mirror", 1.0)

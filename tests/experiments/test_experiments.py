@@ -103,8 +103,19 @@ def test_a_row_says_which_transformations_it_found(tiny, tmp_path, monkeypatch):
     rows = recipes.select("beyond", ["trans auto", "mnist auto"])
     for result in runner.reproduce(rows, tmp_path, quick=True, data_dir=tiny, device="cpu"):
         assert result["settings"]["features"]["transforms"] == "auto"
+        assert result["settings"]["finding"]["steps"] == 2
         assert "poses of filters of" in result["runs"][0]["found"]
         assert result["runs"][0]["overlaps"].startswith("turned by degrees")
+
+
+def test_a_row_depends_on_what_counts_as_found(monkeypatch):
+    """And a row whose transformations are given does not."""
+    found, given = recipes.select("beyond", ["rot auto"])[0], recipes.select("table1", ["rot TIRBM"])[0]
+    before = runner.settings(found, False)
+    assert {"threshold", "mirrored", "apart", "budget", "steps"} <= set(before["finding"])
+    assert "finding" not in runner.settings(given, False)
+    monkeypatch.setattr("orbitpool.discovery.auto.THRESHOLD", 0.5)
+    assert runner.settings(found, False) != before
 
 
 def test_an_interrupted_run_is_no_result_and_goes_on(tiny, tmp_path, monkeypatch):

@@ -83,18 +83,40 @@ def test_transformations_that_nobody_names_are_found(command, turned_digits, tmp
     monkeypatch.setattr("orbitpool.discovery.auto.STEPS", 2)
     model = tmp_path / "model.safetensors"
     np.save(tmp_path / "many.npy", turned_digits.X_train[:520].reshape(-1, 16, 16))
-    code, _, progress = command("fit", tmp_path / "many.npy", "--components", 4, "--epochs", 1, "--out", model)
+    code, says, progress = command("fit", tmp_path / "many.npy", "--components", 4, "--epochs", 1, "--out", model)
     assert code == 0
     learned = orbitpool.load(model)
     assert learned.transforms == "auto"
     assert f"found {learned.discovery_.words()}\n" in progress
-    assert size_of(tmp_path / "model-transformations.png")[0] > 800
+    assert size_of(tmp_path / "model.safetensors-transformations.png")[0] > 800
+    assert says.endswith(f"; found {learned.discovery_.words()}\n")
     assert f"found in the data: {learned.discovery_.words()}\n" in command("inspect", model)[1]
     assert command("encode", model, tmp_path / "many.npy", "--out", tmp_path / "z.npy")[0] == 0
     np.save(tmp_path / "few.npy", turned_digits.X_train[:50].reshape(-1, 16, 16))
     code, _, progress = command("fit", tmp_path / "few.npy", "--components", 4, "--epochs", 1, "--out", model)
     assert code == 0
     assert "50 images are too few to find out which transformations they have, 500 would do: taking some" in progress
+
+
+def test_the_picture_of_what_was_found_is_no_image_to_learn_from(command, turned_digits, tmp_path, monkeypatch):
+    """Nor is there hours of work before a name turns out to be taken."""
+    monkeypatch.setattr("orbitpool.discovery.auto.STEPS", 2)
+    (tmp_path / "images").mkdir()
+    for i, image in enumerate(turned_digits.X_train[:505].reshape(-1, 16, 16)):
+        Image.fromarray((255 * image).astype(np.uint8)).save(tmp_path / f"images/{i}.png")
+    fit = ("fit", tmp_path / "images", "--components", 2, "--epochs", 1, "--out")
+    code, _, progress = command(*fit, tmp_path / "images/model.safetensors")
+    assert code == 0
+    assert "it would be one of the images" in progress
+    assert len(list((tmp_path / "images").glob("*.png"))) == 505
+    code, says, _ = command(*fit, tmp_path / "model.safetensors", "--json")
+    picture = tmp_path / "model.safetensors-transformations.png"
+    assert code == 0
+    assert f'"picture": "{picture}"' in says
+    assert '"found": "' in says
+    picture.unlink()
+    picture.mkdir()
+    assert command(*fit, tmp_path / "model.safetensors")[0] != 0
 
 
 def test_kinds_are_guessed(photographs_in_folders, tmp_path):

@@ -13,11 +13,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from orbitpool import together
 from orbitpool.discovery.candidates import STILL, Move, moved, window_of
 from orbitpool.discovery.ranges import MIRRORED
 from orbitpool.discovery.words import NAMES
-from orbitpool.wholefile import whole
+from orbitpool.wholefile import write_whole
 
 if TYPE_CHECKING:
     from orbitpool.discovery.auto import Discovery, Finding
@@ -29,7 +28,8 @@ LETTERS = 13  # pixels
 EXPLAINED = (
     "Each row moves two of the images further and further. The number below is the overlap: how much the moved images, "
     "all together, look like the images as they are. 1: nobody can tell whether an image was moved. 0: everybody can. "
-    "Poses go as far as it stays at {threshold:g} or above (green); mirror images take {mirrored:g}."
+    "Poses go as far as it stays at {threshold:g} or above, in whole steps (green); mirror images take {mirrored:g}. "
+    "That is how far images may be moved and still pass for others: about half as far as they were moved before."
 )
 
 
@@ -48,7 +48,7 @@ def draw(found: Discovery, path: Path) -> Path:
     text = [
         *wrap(said, wide // 7),
         "",
-        *wrap(EXPLAINED.format(threshold=found.threshold, mirrored=MIRRORED), wide // 7),
+        *wrap(EXPLAINED.format(threshold=found.threshold, mirrored=max(found.threshold, MIRRORED)), wide // 7),
     ]
     top = (len(text) + 2) * (LETTERS + 5)
     sheet = Image.new("RGB", (wide, top + tall * len(families) + GAP), PAPER)
@@ -63,7 +63,7 @@ def draw(found: Discovery, path: Path) -> Path:
             _curve(pen, row, found.threshold, (wide - CHART - 2 * GAP, at + 10), (CHART, tall - 40))
     content = BytesIO()
     sheet.save(content, format="PNG", optimize=True)
-    _write(path, content.getvalue())
+    write_whole(path, content.getvalue())
     return path
 
 
@@ -121,9 +121,3 @@ def _bytes(images: Tensor) -> NDArray[np.uint8]:
     """Images (N, C, h, w) as (N, h, w, 3)."""
     rgb = images if images.shape[1] == 3 else images.mean(1, keepdim=True).expand(-1, 3, -1, -1)
     return np.asarray((255 * rgb).round().permute(0, 2, 3, 1).contiguous().to(torch.uint8))
-
-
-@together.once
-def _write(path: Path, content: bytes) -> None:
-    with whole(path) as file:
-        file.write(content)

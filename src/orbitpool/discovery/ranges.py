@@ -28,16 +28,28 @@ class Ranges:
     mirror: bool = False
     rim: int = 0  # pixels that the window leaves free for its corners when it turns
 
+    def reaches(self, family: str, amount: float) -> bool:
+        """Whether poses go as far as images that are moved by an amount; sizes differ to either side."""
+        down, right = self.shift
+        far = {
+            "turn": self.turn,
+            "shift down": down,
+            "shift right": right,
+            "scale": sqrt(self.scale),
+            "mirror": self.mirror,
+        }
+        return amount <= far[family] + 1e-9
+
     def transforms(self) -> T.TransformSet:
         """Every turn of every size at every shift where that keeps to the budget, else all of them side by side."""
-        if prod(self._counts(1)) <= BUDGET:
+        if prod(self._counts()) <= BUDGET:
             return self._product()
-        return next(self._union(c) for c in count(1) if (1 + self.mirror) * (sum(self._counts(c)[:3]) - 2) <= BUDGET)
+        return next(joined for joined in map(self._union, count(1)) if len(joined) <= BUDGET)
 
-    def _counts(self, coarse: int) -> tuple[int, int, int, int]:
-        """Turns, shifts, sizes and mirror images at so many times the usual distance."""
-        down, right = ((2 * (m // s) + 1 if m else 1) for m, s in zip(self.shift, self._strides(coarse), strict=True))
-        return self._turns(coarse)[0], down * right, len(self._sizes(self.field, coarse)), 1 + self.mirror
+    def _counts(self) -> tuple[int, int, int, int]:
+        """Turns, shifts, sizes and mirror images at the usual distance."""
+        down, right = ((2 * (m // s) + 1 if m else 1) for m, s in zip(self.shift, self._strides(1), strict=True))
+        return self._turns(1)[0], down * right, len(self._sizes(self.field, 1)), 1 + self.mirror
 
     @property
     def _step(self) -> int:
@@ -59,8 +71,10 @@ class Ranges:
 
     def _sizes(self, field: Sequence[int], coarse: int) -> list[int]:
         """Pixels that the field is larger than each part of it that is brought to the window's size."""
-        most = floor(min(field) * (1 - 1 / self.scale) / self._step + 1e-9) * self._step
-        return list(range(0, most + 1, coarse * self._step))
+        if self.scale <= 1:
+            return [0]
+        most = max(1, floor(min(field) * (1 - 1 / self.scale) / self._step + 1e-9)) * self._step
+        return list(range(0, most + 1, min(most, coarse * self._step)))
 
     def _product(self) -> T.TransformSet:
         inner = tuple(r - 2 * m for r, m in zip(self.field, self.shift, strict=True))
@@ -86,7 +100,7 @@ class Ranges:
         sets = [self._shifts(self.field, window, coarse), T.rotations(window, number, radians(step), field=self.field)]
         if len(sizes) > 1:
             scaled = T.scalings(self.field, window, self._step)
-            sets.append(scaled[[size // self._step for size in sizes]])
+            sets.append(scaled[[len(scaled) - 1 - size // self._step for size in reversed(sizes)]])
         joined = T.union(*sets)
         return T.compose(joined, T.mirrors(self.field)) if self.mirror else joined
 
@@ -112,7 +126,9 @@ def spacing(field: tuple[int, int]) -> float:
 def reach(amounts: Sequence[float], overlaps: Sequence[float], threshold: float, start: float = 0.0) -> float:
     """The amount up to which moved images overlap enough, all smaller ones included; between two by a line.
 
-    Where the smallest is too much already, nothing is known of even smaller ones, and it is the start.
+    It is less than what happened to the images. If all amounts up to A happened, to either side and equally often, then
+    images that are moved by d overlap by 1 - d / 2A, and a threshold of 0.75 is met up to A / 2. Where the smallest
+    amount is too much already, nothing is known of even smaller ones, and it is the start.
     """
     points = list(zip((start, *amounts), (1.0, *overlaps), strict=True))
     if overlaps[0] < threshold:
@@ -123,14 +139,12 @@ def reach(amounts: Sequence[float], overlaps: Sequence[float], threshold: float,
     return points[-1][0]
 
 
-def ranges(
-    found: dict[str, float], judged: tuple[int, int], field: tuple[int, int], rim: int = 0, smallest: int = 1
-) -> Ranges:
-    """Poses on a field that keep to what was found on images of some size; what is less than a step is nothing."""
+def ranges(found: dict[str, float], field: tuple[int, int], rim: int = 0, smallest: int = 1) -> Ranges:
+    """Poses on a field that keep to what was found, shifts in pixels of the field; less than a step is nothing."""
     turn = found.get("turn", 0.0)
-    turn = float(round(turn)) if turn >= LEAST else 0.0
-    step = max(1, round(min(field) / APART))
-    pixels = [found.get(f"shift {way}", 0.0) * r / min(judged) for way, r in zip(("down", "right"), field, strict=True)]
-    whole = [floor(p / step) * step for p in pixels]
-    scale = min(found.get("scale", 1.0) ** 2, min(field) / max(1, smallest))
-    return Ranges(field, turn, (whole[0], whole[1]), scale, "mirror" in found, rim)
+    turn = float(floor(turn)) if turn >= LEAST else 0.0
+    side, step = min(field), max(1, round(min(field) / APART))
+    down, right = (floor(found.get(f"shift {way}", 0.0) / step) * step for way in ("down", "right"))
+    scale = min(found.get("scale", 1.0) ** 2, side / max(1, smallest))
+    smaller = floor(side * (1 - 1 / scale) / step + 1e-9) * step
+    return Ranges(field, turn, (down, right), side / (side - smaller), "mirror" in found, rim)

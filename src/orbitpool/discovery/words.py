@@ -19,15 +19,19 @@ NAMES = {
 
 
 def sentence(poses: Ranges, judged: set[str], transforms: TransformSet) -> str:
-    """As far as each family goes, and how many poses that makes."""
+    """As far as each family goes, which is as far as moved images pass for others, and how many poses that makes."""
     parts = [_turns(poses)]
     if "shift down" in judged:
         parts.append(_shifts(poses))
-    parts.append(f"sizes that differ by up to {poses.scale:.2g} times" if _scaled(transforms) else "no other sizes")
+    parts.append(f"sizes that differ by up to {poses.scale:.3g} times" if poses.scale > 1 else "no other sizes")
     if "mirror" in judged:
         parts.append("mirror images" if poses.mirror else "no mirror images")
-    number = f"{len(transforms)} poses" if len(transforms) > 1 else "one pose"
-    return f"{', '.join(parts)}: {number} of filters of {by(transforms.window_shape)} pixels"
+    else:
+        parts.append("neither shifts nor mirror images asked for")
+    several = len(transforms) > 1
+    number = f"{len(transforms)} poses" if several else "one pose"
+    far = ", which go as far as moved images pass for others" if several else ""
+    return f"{', '.join(parts)}: {number} of filters of {by(transforms.window_shape)} pixels{far}"
 
 
 def _turns(poses: Ranges) -> str:
@@ -50,12 +54,8 @@ def _pixels(number: int) -> str:
     return "pixel" if number == 1 else "pixels"
 
 
-def _scaled(transforms: TransformSet) -> bool:
-    return any("scale" in label for label in transforms.labels)
-
-
 def table(findings: Iterable[Any]) -> str:
-    """Overlaps by amount, one line a family, in brackets where they are too small."""
+    """Overlaps by amount, one line a family, in brackets where poses do not go that far."""
     lines: dict[str, list[str]] = {}
     for f in findings:
         amount = "" if f.family == "mirror" else f"{f.amount:.3g}: "

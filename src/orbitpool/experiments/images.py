@@ -13,8 +13,10 @@ import torch
 from orbitpool import classifiers, datasets
 from orbitpool.datasets import Dataset
 from orbitpool.datasets.variations import READING, TILT
+from orbitpool.discovery.auto import in_numbers
 from orbitpool.experiments import pairs
 from orbitpool.experiments.beside import Beside
+from orbitpool.experiments.beyond import AUTO
 from orbitpool.experiments.making import fit, in_words, make_learner
 from orbitpool.experiments.recipes import QUICK, Recipe
 from orbitpool.experiments.trial import Trial
@@ -63,6 +65,7 @@ def settings(recipe: Recipe, quick: bool) -> dict[str, Any]:
     if recipe.pairs is not None:  # the turns that it is compared with are not what it learns with
         made |= {"pairs": recipe.pairs, "operators": "learned from pairs"}
         recipe = replace(recipe, transforms=None)
+    made |= {"finding": in_numbers()} if recipe.transforms == AUTO else {}
     return {
         "dataset": recipe.dataset,
         **made,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from math import prod
+from functools import partial
+from math import ceil, prod
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -12,9 +13,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from orbitpool.discovery import Discovery, discover
-from orbitpool.discovery.auto import MOST as MOST_JUDGED
-from orbitpool.discovery.auto import THUMBNAIL, thumbnails
+from orbitpool.discovery import Discovery, auto
 from orbitpool.images.encoding import Dense
 from orbitpool.images.module import ConvModule
 from orbitpool.images.patches import (
@@ -50,7 +49,8 @@ class ConvFeatures(AroundLearner):
     ----------
     learner : Learner
         A TIRBM, TIAutoencoder or TIOMP; its transformations say how large patches are. With `transforms="auto"` they
-        are found on whole images, which show what patches do not: which way is up.
+        are found on whole images, which show what patches do not: which way is up. Only turns and sizes are: pooling
+        makes up for shifts, and a mirrored patch is another one.
     patch_size : int or (int, int), optional
         Needed only if the learner has no transformations; 8 if they are to be found.
     n_patches : int
@@ -139,7 +139,6 @@ class ConvFeatures(AroundLearner):
         groups, device = by_size(X), choose_device(self.device, X)
         self._check_images(groups, groups[0][1].shape[3])
         seed = seed_of(self.random_state)
-        found = self._discover(groups, seed, device) if self._is_auto else None
         patches = self._normalize(self._some_patches(groups, torch.Generator().manual_seed(seed), device))
         finite(patches)
         mean, P = self._whitening(patches)
@@ -148,23 +147,25 @@ class ConvFeatures(AroundLearner):
         if learner.random_state is None:
             learner.set_params(random_state=seed)
         learner.set_params(device=str(device))
-        self.learner_ = learner.fit(patches) if found is None else learner._fit_found(patches, found)
+        find = partial(self._discover, groups, seed, device)
+        self.learner_ = learner._fit_found(patches, find) if self._is_auto else learner.fit(patches)
         self.mean_, self.whitening_ = mean.cpu().numpy(), P.cpu().numpy()
         self.image_shape_ = np.array(groups[0][1].shape[1:])
         self.n_features_in_ = prod(groups[0][1].shape[1:])
         return self
 
     def _discover(self, groups: Groups, seed: int, device: torch.device) -> Discovery:
-        """Which transformations the images have, judged on thumbnails of some of them."""
-        share = min(1.0, MOST_JUDGED / sum(len(images) for _, images in groups))
-        side = min(THUMBNAIL, *(min(images.shape[1:3]) for _, images in groups))
+        """Which transformations the images have, judged on thumbnails; of small ones if others are few."""
+        sides = sorted((min(images.shape[1:3]) for _, images in groups for _ in range(len(images))), reverse=True)
+        side = min(auto.THUMBNAIL, sides[min(len(sides), auto.FEWEST) - 1])
+        large = [images for _, images in groups if min(images.shape[1:3]) >= side]
+        share = min(1.0, auto.MOST / sum(map(len, large)))
         generator, small = torch.Generator().manual_seed(seed), []
-        for _, images in groups:
-            some = torch.randperm(len(images), generator=generator)[: max(1, round(share * len(images)))]
-            chosen = as_floats(images[some.to(images.device)], device)
-            small.append(thumbnails(chosen.movedim(3, 1), side))
-        found = discover(torch.cat(small).movedim(1, 3), patch=self._patch, random_state=seed, device=str(device))
-        return finding.told(found, self.learner.verbose)
+        for images in large:
+            some = torch.randperm(len(images), generator=generator)[: ceil(share * len(images))]
+            seen = auto.looked_at(images, some, side, device)
+            small.append(seen / 255 if images.dtype == torch.uint8 else seen)
+        return finding.told(auto.judge(torch.cat(small), self._patch, seed), self.learner.verbose)
 
     def _some_patches(self, groups: Groups, generator: torch.Generator, device: torch.device) -> Tensor:
         """Random patches as floats, (n_patches, D): of each size as large a share as its images have."""
@@ -299,5 +300,6 @@ class ConvFeatures(AroundLearner):
     @property
     def _width(self) -> int:
         """Features of a patch."""
-        poses = len(self.learner.transforms) if self.poses == "keep" and self.learner.transforms is not None else 1
+        one = self.poses == "pool" or self.learner.transforms is None
+        poses = 1 if one else len(self.learner_.transforms_ or ())
         return poses * int(self.learner_._n_features_out)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from math import inf, prod
 from pathlib import Path
@@ -137,28 +138,34 @@ class Learner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         """
         return self._fit_found(X, None)
 
-    def _fit_found(self, X: Any, found: Discovery | None) -> Self:
-        """Learn filters, in poses that were found already if they are not given."""
+    def _fit_found(self, X: Any, find: Callable[[], Discovery] | None) -> Self:
+        """Learn filters; poses that are to be found come from `find`, or if there is none from X."""
         self._check()
         with files.held(self.checkpoint):
-            self._fit(X, found)
+            self._fit(X, find)
         return self
 
-    def _fit(self, X: Any, found: Discovery | None) -> None:
-        source = self._source(X, reset=True)
-        data = source.fingerprint() if self.checkpoint else None
-        restored = files.restore(self, data, source.device) if data else None
-        together.check_same("the checkpoint", restored is not None)
-        seed = restored.at.seed if restored else seed_of(self.random_state)
-        if finding.is_auto(self.transforms) and restored is None:
-            self._use(found or finding.find(X, source, seed, self.verbose))
-        held_out = None
-        if self.early_stopping:
-            if not isinstance(source, Rows):
-                raise ValueError("early_stopping=True holds rows out of an array; X is an iterable: set it to False")
-            source, held_out = source.split(self.validation_fraction, seed)
+    def _fit(self, X: Any, find: Callable[[], Discovery] | None) -> None:
+        with _kept_whole(self):
+            source = self._source(X, reset=True)
+            data = source.fingerprint() if self.checkpoint else None
+            restored = files.restore(self, data, source.device) if data else None
+            together.check_same("the checkpoint", restored is not None)
+            seed = restored.at.seed if restored else seed_of(self.random_state)
+            held_out = None
+            if self.early_stopping:
+                if not isinstance(source, Rows):
+                    raise ValueError(
+                        "early_stopping=True holds rows out of an array; X is an iterable: set it to False"
+                    )
+                source, held_out = source.split(self.validation_fraction, seed)
+            if finding.is_auto(self.transforms) and restored is None:
+                self._use(find() if find else finding.find(X, source, seed, self.verbose))
+            elif self._found is not None and find is None:
+                self._found = finding.with_examples(self._found, X, source, seed)
+            state = restored or self._start(source, seed)
         self._train(
-            restored or self._start(source, seed),
+            state,
             source,
             Session(source.look(WATCHED, seed), held_out),
             n_iter=self.n_iter,
@@ -378,6 +385,17 @@ class Learner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         self._check_structure()
         files.write(self, path, self._state)
+
+
+@contextmanager
+def _kept_whole(model: Learner) -> Iterator[None]:
+    """A model that was fitted before stays what it was if something fails."""
+    before = dict(vars(model))
+    try:
+        yield
+    except BaseException:
+        model.__dict__ = before
+        raise
 
 
 def _each(f: Callable[[Tensor], Tensor], source: Rows, rows: int) -> Tensor:

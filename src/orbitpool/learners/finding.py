@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+from torch import Tensor
+
 from orbitpool.discovery import Discovery, discover
-from orbitpool.learners.sources import Source
+from orbitpool.discovery.auto import MOST, SHOWN, real_images
+from orbitpool.learners.sources import Batches, Source
 from orbitpool.progress import say
 from orbitpool.transforms import TransformSet
 
-LOOK = 10_000  # rows that are looked at
+AHEAD = 2_000  # rows of a stream that are kept until it is known which transformations they have
 
 
 def check(transforms: Any) -> None:
@@ -25,9 +29,20 @@ def is_auto(transforms: Any) -> bool:
 
 def find(X: Any, source: Source, seed: int, tell: bool) -> Discovery:
     """Which transformations inputs have, from some of their rows."""
-    shape = tuple(getattr(X, "row_shape", getattr(X, "shape", ())[1:]))
-    rows = source.look(LOOK, seed)
-    return told(discover(rows.view(len(rows), *shape) if len(shape) > 1 else rows, random_state=seed), tell)
+    rows = source.ahead(AHEAD) if isinstance(source, Batches) else source.look(MOST, seed)
+    return told(discover(_shaped(rows, X, source), random_state=seed), tell)
+
+
+def with_examples(found: Discovery, X: Any, source: Source, seed: int) -> Discovery:
+    """A discovery out of a file, which keeps no images, with some for its picture."""
+    rows = source.look(SHOWN, seed)
+    return replace(found, examples=real_images(_shaped(rows, X, source)).movedim(3, 1).float().cpu())
+
+
+def _shaped(rows: Tensor, X: Any, source: Source) -> Tensor:
+    """Rows as images, if they were images."""
+    shape = tuple(getattr(source, "row_shape", getattr(X, "row_shape", getattr(X, "shape", ())[1:])))
+    return rows.view(len(rows), *shape) if len(shape) > 1 else rows
 
 
 def told(found: Discovery, tell: bool) -> Discovery:

@@ -141,15 +141,28 @@ class Batches:
         self.iterable, self.device = iterable, device
         self._ahead: Iterator[Any] | None = iter(iterable)
         self._first = next(self._ahead, None)
+        self._looked = [self._first]
         if self._first is None:
             raise ValueError("the iterable gave 0 batches; give at least one array of shape (n, features)")
         first = _as_array(self._first)
         self.dtype = dtype or working_dtype(first)
-        self.n_features = int(np.prod(first.shape[1:]))
+        self.row_shape: tuple[int, ...] = tuple(first.shape[1:])
+        self.n_features = int(np.prod(self.row_shape))
 
     def look(self, rows: int, seed: int) -> Tensor:
         """The beginning of the first batch, (n, D1)."""
         return self._convert(self._first)[:rows]
+
+    def ahead(self, rows: int) -> Tensor:
+        """So many rows of the first batches, or all there are, (n, D1); the first epoch begins with them, too."""
+        held = [self._convert(batch) for batch in self._looked]
+        while self._ahead is not None and sum(map(len, held)) < rows:
+            batch = next(self._ahead, None)
+            if batch is None:
+                break
+            self._looked.append(batch)
+            held.append(self._convert(batch))
+        return torch.cat(held)[:rows]
 
     def batches(self, size: int, order: int | None, skip: int) -> Iterator[Tensor]:
         """The iterable's own minibatches in its own order."""
@@ -171,12 +184,13 @@ class Batches:
         return hashlib.sha256(self._convert(self._first).cpu().numpy().tobytes()).hexdigest()
 
     def _stream(self) -> Iterator[Any]:
-        """The batches of an epoch; the first epoch goes on from the batch that was looked at."""
+        """The batches of an epoch; the first epoch goes on from the batches that were looked at."""
         if self._ahead is None:
             yield from self.iterable
             return
         ahead, self._ahead = self._ahead, None
-        yield self._first
+        looked, self._looked = self._looked, [self._first]
+        yield from looked
         yield from ahead
 
     def _convert(self, batch: Any) -> Tensor:

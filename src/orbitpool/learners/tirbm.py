@@ -84,12 +84,12 @@ class TIRBM(SoftmaxLearner):
     intercept_visible_ : array (D1 C,)
         Biases c of the inputs.
     sigma_ : array ()
-    transforms_ : TransformSet or None
-        The poses: those given, what they became, or those found.
     history_ : dict of lists
         One value an epoch: reconstruction_error, sparsity, pseudo_likelihood (binary), validation_error, seconds.
     n_iter_ : int
         Epochs done.
+    transforms_ : TransformSet or None
+        The poses: those given, what they became, or those found.
     discovery_ : Discovery or None
         How they were found.
     """

@@ -12,12 +12,12 @@ from time import perf_counter
 from typing import Any, ClassVar, Protocol
 
 import torch
-from sklearn.utils import check_random_state
 from torch import Tensor
 
 from orbitpool import together
 from orbitpool.learners.progress import Progress
 from orbitpool.learners.sources import Source
+from orbitpool.together import seed_of as seed_of
 
 Schedule = float | Mapping[int, float]
 LOOK_EVERY = 100  # updates between looks at the errors, because a look waits for the device
@@ -120,11 +120,6 @@ class Diverged(FloatingPointError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Diverged, (str(self), self.state)
-
-
-def seed_of(random_state: Any) -> int:
-    """A seed, the same for all processes that work together."""
-    return together.agreed(int(check_random_state(random_state).randint(2**31 - 1)))
 
 
 def at(schedule: Schedule, epoch: int) -> float:

@@ -15,13 +15,13 @@ from orbitpool.discovery.auto import FEWEST
 from orbitpool.discovery.ranges import BUDGET
 from orbitpool.experiments.recipes import GAUSSIAN
 from orbitpool.images import ConvFeatures
+from orbitpool.images.conv import PATCH
 from orbitpool.learners import TIRBM, Learner
 from orbitpool.progress import say
 from orbitpool.transforms.set import by
 from orbitpool.userdata.reading import Bytes, load_array
 
 WHOLE = 40  # pixels a side up to which images can be learned whole
-PATCH = 8  # pixels a side of a patch
 PATCHES = 40_000
 PLACES = 1000  # patches of an image on average, beyond which not every one is encoded
 ALIKE = 4  # of 255, by which the colours of a grey picture may differ, as after compression

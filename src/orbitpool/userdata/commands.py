@@ -54,7 +54,9 @@ def fit(source: Path, out: Path, kind: str | None, **options: Any) -> Any:
     one_of("kind", name, KINDS)
     _check_apart(out, source)
     check_place(out)
-    kept = checkpoint_of(out)
+    kept, picture = checkpoint_of(out), picture_of(out, source)
+    if picture is not None:
+        check_place(picture)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "training was interrupted")
         if kept.exists():
@@ -64,15 +66,25 @@ def fit(source: Path, out: Path, kind: str | None, **options: Any) -> Any:
         raise KeyboardInterrupt  # half a model is not what was asked for
     learner = getattr(model, "learner_", model).set_params(checkpoint=None)
     model.save(out)
-    if learner.discovery_ is not None:
-        say(f"how transformations were found: {learner.discovery_.picture(picture_of(out))}")
+    if learner.discovery_ is not None and picture is None:
+        say(f"no picture of how transformations were found: beside {out} it would be one of the images in {source}")
+    elif learner.discovery_ is not None and picture is not None:
+        say(f"how transformations were found: {learner.discovery_.picture(picture)}")
     kept.unlink(missing_ok=True)
     return model
 
 
-def picture_of(out: Path) -> Path:
-    """Where the picture is that shows which transformations were found, beside the model."""
-    return out.with_name(f"{out.stem}-transformations.png")
+def picture_of(out: Path, source: Path) -> Path | None:
+    """Where the picture is that shows which transformations were found: beside the model, but not among the images."""
+    picture = out.with_name(f"{out.name}-transformations.png")
+    return None if source.is_dir() and picture.resolve().is_relative_to(source.resolve()) else picture
+
+
+def found_in(model: Any, out: Path, source: Path) -> dict[str, str | None]:
+    """Which transformations a fitted model found, and where the picture is, for who reads results; else nothing."""
+    found = getattr(model, "learner_", model).discovery_
+    picture = picture_of(out, source)
+    return {} if found is None else {"found": found.words(), "picture": None if picture is None else str(picture)}
 
 
 def checkpoint_of(out: Path) -> Path:
