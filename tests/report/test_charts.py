@@ -39,4 +39,8 @@ def test_a_chart_is_a_file_of_its_own_that_says_what_it_shows():
 
 
 def test_a_line_that_does_not_change_is_drawn():
-    ElementTree.fromstring(Chart("c.svg", "", "x", "y", [Line("flat", [1.0], [0.5])]).svg)
+    svg = Chart("c.svg", "", "x", "y", [Line("flat", [1.0], [0.5])]).svg
+    width, height = map(float, ElementTree.fromstring(svg).get("viewBox").split()[2:])
+    ((x, y),) = points(svg, 0)
+    assert 0 < x < width
+    assert 0 < y < height
