@@ -19,11 +19,6 @@ from unittest.mock import patch
 
 import numpy as np
 import torch
-from joblib import parallel_config
-from sklearn.metrics.pairwise import rbf_kernel
-from sklearn.model_selection import GridSearchCV
-from sklearn.preprocessing import StandardScaler
-from sklearn.svm import SVC
 
 from lab.judging import COLUMNS
 from lab.keeping import keep
@@ -66,22 +61,10 @@ def tried(row: str, different: dict[str, Any], data_dir: Path | None, device: st
     with patch.object(TransformSet, "orders", []) if as_they_are else nullcontext():
         features = fit(images.make_features(recipe, 0, device), images.inputs(recipe, learned))
     Z = images.encode(features, images.inputs(recipe, X), place)
-    if recipe.classifier["class"] == "SVC":
-        C, score = by_kernel(recipe.classifier, Z.cpu().numpy(), y, cv)
-    else:
-        kind, options = images.classifier_of(recipe)
-        judge = kind(random_state=0, **{**options, "cv": cv}).fit(Z, y)
-        C, score = judge.C_, judge.cv_results_["mean_test_score"].max()
-    return 0, f"{100 * score:.2f}", f"{C:g}", f"{perf_counter() - start:.1f}", name
-
-
-def by_kernel(classifier: Mapping[str, Any], X: Any, y: Any, cv: Any) -> tuple[float, float]:
-    """The C that is best for an SVM with an RBF kernel, and its accuracy; the kernel is computed once for all."""
-    K = rbf_kernel(StandardScaler().fit_transform(X), gamma=classifier.get("gamma"))
-    machine = SVC(kernel="precomputed", cache_size=1000)
-    with parallel_config("threading"):
-        search = GridSearchCV(machine, {"C": classifier["C"]}, cv=cv, refit=False, n_jobs=-1).fit(K, y)
-    return search.best_params_["C"], float(search.best_score_)
+    kind, options = images.classifier_of(recipe)
+    judge = kind(random_state=0, **{**options, "cv": cv}).fit(Z, y)
+    score = 100 * judge.cv_results_["mean_test_score"].max()
+    return 0, f"{score:.2f}", f"{judge.C_:g}", f"{perf_counter() - start:.1f}", name
 
 
 def main() -> None:

@@ -1,7 +1,6 @@
 """Where tries of stacks start, and what is tried."""
 
 from dataclasses import replace
-from math import pi
 from typing import Any
 
 from orbitpool.experiments.beyond import turns
@@ -73,7 +72,6 @@ WIDE: dict[str, Any] = {
     "conv": {"n_patches": 200_000, "grid": 2, "mirror": True},
 }
 ONE = "cifar10 one layer"
-KERNEL = {"class": "SVC", "C": (1.0, 3.0, 10.0, 30.0)}
 LARGER = {"C": (0.0001, 0.0003, 0.001, 0.003)}  # mirror images want less regularisation
 MIRROR = {"stack": {"mirror": True}}
 
@@ -93,31 +91,15 @@ def whitened(eps: float | None, **more: Any) -> dict[str, Any]:
     return {"conv": {"whiten": eps, **more}}
 
 
+SMALLER = {"grid": 6}  # maps of 6x6 places
 TRIES: list[Try] = [
-    digits(turned=moved()),
-    digits(turned=moved(), whitening="as they are"),
-    digits(turned=moved(), classifier=KERNEL),
-    (ONE, {**WIDE, "classifier": LARGER}),  # what the next one has to beat
-    objects(MIRROR, beside=WIDE, classifier=LARGER),
-    objects(MIRROR, classifier=LARGER),
-    digits(filters(4000), moved(), classifier=KERNEL),
-    digits(filters(4000), moved(), classifier={**KERNEL, "gamma": 1e-4}),
-    digits(),
-    digits(whitened(1.0), moved(6, 0.3), conv={"grid": 6}),
-    digits(filters(4000), moved()),
-    (ONE, filters(4000)),
-    digits(turned=moved(zoom=1.15)),
-    digits(filters(2000, alpha=0.7), moved()),
-    objects(whitened(10.0)),
-    digits(turned=moved(shift=0.6, zoom=1.2)),
-    digits(whitened(0.7), moved()),
-    digits(whitened(6.0), moved()),
-    objects(whitened(10.0, patch_size=2), **filters(256)),
-    digits(turned=moved(), conv={"contrast": 1.0}),
-    objects({"stack": {"both": True}}, **filters(256)),
-    objects(filters(4000)),
-    digits(whitened(2.0), moved(6, 0.3), conv={"grid": 6}, **filters(8)),
-    objects(filters(2000, alpha=0.1)),
-    objects({"transforms": ("translations", {"field": 4, "window": 3})}),
-    objects(transforms=("rotations", {"window": 5, "count": 3, "step": pi / 12})),
+    digits(filters(4000), moved(6, 0.3), conv=SMALLER),
+    digits(filters(4000), moved(6, 0.3, count=32), conv=SMALLER),
+    digits(filters(4000), moved(6, 0.3), conv=SMALLER, **filters(8)),
+    objects(MIRROR | whitened(10.0), classifier=LARGER),
+    objects(MIRROR | whitened(10.0, patch_size=2), classifier=LARGER, **filters(256)),
+    objects(MIRROR | whitened(10.0) | filters(4000), classifier=LARGER),
+    objects({"stack": {"mirror": True, "both": True}} | whitened(10.0), classifier=LARGER, **filters(256)),
+    objects(MIRROR | {"transforms": ("translations", {"field": 4, "window": 3})}, classifier=LARGER),
+    (ONE, {**WIDE, **filters(4000), "classifier": LARGER}),
 ]

@@ -69,6 +69,8 @@ def _short(**parameters: Any) -> dict[str, Any]:
     return {"conv": {"n_patches": 200_000}, "parameters": {"n_iter": 20, **parameters}}
 
 
+FINE_SHIFTS = ("translations", {"field": 8, "window": 6, "stride": 1})
+BEST: dict[str, Any] = {"sigma": 0.1, "sparsity_target": 0.05, "transforms": UNION}
 ENCODINGS = (["times", 2], ["plus", -1], "softplus", ["threshold", 0.25])
 
 PLAIN = [{"standardize": False, "C": C} for C in ([0.1, 1, 10, 100, 1000], [0.001, 0.003, 0.01, 0.03, 0.1])]
@@ -231,6 +233,9 @@ TRIES: dict[str, list[Try]] = {
         *(filters(transforms=compose(turns(6, 3, step), PATCH_SCALES)) for step in (pi / 8, pi / 16)),
         filters(transforms=compose(turns(6, 5), PATCH_SCALES)),
         filters(transforms=compose(turns(8, 3), ("scalings", {"field": 10, "window": 8, "step": 1}))),
+        *(patches("RBM", 75, sigma=0.25, sparsity_target=p) for p in (0.05, 0.02)),
+        patches("TIRBM scaling", 75, sigma=0.18, sparsity_target=0.05),
+        filters(transforms=TURNS_OF_SCALES, conv={"contrast": 0.0015}),
     ],
     "table3": [
         *(patches("TIRBM combined", 75, transforms=UNION, sigma=s) for s in (0.18, 0.12, 0.08)),
@@ -262,5 +267,12 @@ TRIES: dict[str, list[Try]] = {
         patches("TIRBM scaling", 75, sigma=0.18, sparsity_target=0.05),
         patches("RBM", 75, sigma=0.25, sparsity_target=0.05),
         *(filters("VQ", transforms=TURNS_OF_SCALES, n_components=K, conv={"patch_size": 8}) for K in (1600, 4000)),
+        patches("RBM", 75, sigma=0.25, sparsity_target=0.02),
+        *(patches("TIRBM combined", 75, **BEST, encoding=e) for e in (["plus", 1], ["plus", -1], ["times", 0.7])),
+        patches("TIRBM combined", 150, **BEST),
+        patches("TIRBM combined", 75, **{**BEST, "transforms": union(PATCH_SHIFTS, PATCH_SCALES, SOME_TURNS)}),
+        patches("TIRBM combined", 75, **{**BEST, "transforms": union(FINE_SHIFTS, PATCH_SCALES, SOME_TURNS)}),
+        patches("TIRBM combined", 75, **BEST, conv={"contrast": 0.0015}),
+        *(patches(f"TIRBM {one}", 75, sigma=0.1, sparsity_target=0.05) for one in ("rotation", "translation")),
     ],
 }

@@ -47,6 +47,7 @@ NOT_RUN = {
     "orbitpool reproduce table1 --quick": "needs MNIST and minutes",
     "orbitpool reproduce table1 --rows rot --seeds 5": "needs MNIST and an hour",
     "orbitpool reproduce beyond": "needs MNIST and an hour; experiments/test_beyond.py runs two rows in small",
+    "orbitpool reproduce found": "needs MNIST, CIFAR-10 and minutes; experiments/test_found.py runs it in small",
     "orbitpool reproduce invariance": "needs MNIST and minutes; experiments/test_invariance.py runs it in small",
     "orbitpool reproduce figure4": "takes two minutes; experiments/test_experiments.py draws it in small",
 }

@@ -96,7 +96,7 @@ def list_rows(results: Results = Path("results")) -> None:
 
 @app.command()
 def reproduce(
-    table: Annotated[str, typer.Argument(help="table1 to table5, beyond, figure3, figure4 or invariance.")],
+    table: Annotated[str, typer.Argument(help="table1 to table5, beyond, figure3, figure4, invariance or found.")],
     rows: Annotated[str | None, typer.Option(help="Rows by name or first word, with commas; else all.")] = None,
     seeds: Annotated[int | None, typer.Option(min=1, help="How many seeds.")] = None,
     device: Device = "auto",

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import avg_pool2d, interpolate
 
@@ -94,9 +95,15 @@ class Discovery:
 
     def picture(self, path: str | os.PathLike[str]) -> Path:
         """Draw examples that were moved, and overlaps by amount, to a PNG file."""
+        from orbitpool.images.pictures import save_png  # images need learners, and learners this module
+
+        return save_png(self.drawn(), path)
+
+    def drawn(self) -> NDArray[np.uint8]:
+        """The picture itself, (rows, columns, 3)."""
         from orbitpool.discovery.picture import draw
 
-        return draw(self, Path(path))
+        return draw(self)
 
     def to_json(self) -> dict[str, Any]:
         """All but the transformations and the examples, for a file."""

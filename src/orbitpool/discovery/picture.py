@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from io import BytesIO
-from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +14,6 @@ from torch import Tensor
 from orbitpool.discovery.candidates import STILL, Move, moved, window_of
 from orbitpool.discovery.ranges import MIRRORED
 from orbitpool.discovery.words import NAMES
-from orbitpool.wholefile import write_whole
 
 if TYPE_CHECKING:
     from orbitpool.discovery.auto import Discovery, Finding
@@ -33,8 +30,8 @@ EXPLAINED = (
 )
 
 
-def draw(found: Discovery, path: Path) -> Path:
-    """Draw a discovery to a PNG file; its path."""
+def draw(found: Discovery) -> NDArray[np.uint8]:
+    """Draw a discovery."""
     from PIL import Image, ImageDraw, ImageFont
 
     families: dict[str, list[Finding]] = {}
@@ -61,10 +58,7 @@ def draw(found: Discovery, path: Path) -> Path:
         _tiles(sheet, pen, font, found, row, at + 22)
         if len(row) > 1:
             _curve(pen, row, found.threshold, (wide - CHART - 2 * GAP, at + 10), (CHART, tall - 40))
-    content = BytesIO()
-    sheet.save(content, format="PNG", optimize=True)
-    write_whole(path, content.getvalue())
-    return path
+    return np.asarray(sheet)
 
 
 def _tiles(sheet: Any, pen: Any, font: Any, found: Discovery, row: Sequence[Finding], top: int) -> None:

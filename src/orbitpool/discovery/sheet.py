@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from io import BytesIO
 from math import ceil, sqrt
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ from numpy.typing import ArrayLike, NDArray
 from orbitpool.transforms import TransformSet
 from orbitpool.transforms.motions import centres, grid
 from orbitpool.transforms.set import by
-from orbitpool.wholefile import write_whole
 
 TILE, GAP, LETTERS = 112, 10, 12  # pixels
 PAPER, INK, LINES = "#ffffff", "#222222", "#d95f02"
@@ -36,6 +34,13 @@ def draw_operators(transforms: TransformSet, image: ArrayLike, path: str | os.Pa
     image : array of the field's shape, or flat
     path : path
     """
+    from orbitpool.images.pictures import save_png  # images need learners, and learners this module
+
+    return save_png(operator_sheet(transforms, image), path)
+
+
+def operator_sheet(transforms: TransformSet, image: ArrayLike) -> NDArray[np.uint8]:
+    """The picture that `draw_operators` writes, (rows, columns, 3)."""
     from PIL import Image, ImageDraw, ImageFont
 
     if not isinstance(transforms, TransformSet):
@@ -59,10 +64,7 @@ def draw_operators(transforms: TransformSet, image: ArrayLike, path: str | os.Pa
         sheet.paste(_tile(moved[s].reshape(transforms.window_shape), shown), (left + TILE + GAP, under))
         for line, thick in _mesh(T.double(), transforms):
             pen.line([(left + x * TILE, under + y * TILE) for y, x in line], LINES, 3 if thick else 1)
-    content = BytesIO()
-    sheet.save(content, format="PNG", optimize=True)
-    write_whole(path, content.getvalue())
-    return Path(path)
+    return np.asarray(sheet)
 
 
 def _mesh(T: torch.Tensor, transforms: TransformSet) -> list[tuple[NDArray[Any], bool]]:

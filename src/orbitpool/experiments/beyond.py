@@ -82,7 +82,7 @@ _DIGITS: dict[str, Any] = {
     "transforms": turns(5),
     "conv": {
         "n_patches": 200_000,
-        "grid": 8,
+        "grid": 6,
         "poses": "keep",
         "output": "map",
         "contrast": 0.1,  # of pixels of 0-1, so that faint edges stay faint
@@ -90,7 +90,7 @@ _DIGITS: dict[str, Any] = {
     },
     "above": {
         "parameters": {"n_components": 4000, "two_sided": False, "alpha": 1.35, "n_iter": 5},
-        "transforms": around(8, shift=0.4),
+        "transforms": around(6, shift=0.3),
         "conv": {"n_patches": 20_000, "grid": 1, "contrast": 1e-3, "whiten": 2.0, "precision": "full"},
     },
     "classifier": {"class": "LinearSVM", "standardize": True, "C": (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1)},

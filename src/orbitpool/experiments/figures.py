@@ -1,4 +1,4 @@
-"""Figures: samples of the data sets and learned filters (3 and 4), and invariance, as pictures and one JSON each."""
+"""Figures: data sets and learned filters (3 and 4), invariance, what was found; as pictures and one JSON each."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import torch
 from orbitpool import datasets, transforms
 from orbitpool.experiments import results
 from orbitpool.experiments.drawing import Drawn, draw_filters, file_of
+from orbitpool.experiments.found import found
 from orbitpool.experiments.images import load_data, make_features
 from orbitpool.experiments.invariance import invariance
 from orbitpool.experiments.making import fit
@@ -133,4 +134,5 @@ FIGURES: dict[str, Callable[[bool, Path | None, str], Drawn]] = {
     "figure3": figure3,
     "figure4": figure4,
     "invariance": invariance,
+    "found": found,
 }

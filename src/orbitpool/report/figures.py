@@ -60,6 +60,20 @@ def drawn(title: str, words: str, found: dict[str, Any], contents: Contents) -> 
     return Section(title, words, table if entropy else None, pictures)
 
 
+def told(found: dict[str, Any], contents: Contents, suffix: str = "") -> list[Section]:
+    """What was found beyond the paper, as sections: words, and pictures with captions."""
+    return [
+        Section(
+            part["title"] + suffix,
+            part["words"],
+            pictures=[
+                Picture(*contents[t], caption, caption) for t, caption in part["captions"].items() if t in contents
+            ],
+        )
+        for part in found["parts"]
+    ]
+
+
 def invariance(found: dict[str, Any], contents: Contents, key: str, suffix: str = "") -> list[Section]:
     """What an invariance study found, as sections; charts are kept under names that begin with the key."""
     pictures = pictured(contents, found["orbits"])

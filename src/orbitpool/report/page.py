@@ -11,6 +11,8 @@ from orbitpool.report.charts import Chart
 from orbitpool.report.templates import fill
 from orbitpool.wholefile import check_writable, write_whole
 
+LARGE = 700  # pixels
+
 
 @dataclass(frozen=True)
 class Table:
@@ -57,6 +59,11 @@ class Picture:
     def address(self) -> str:
         """The picture itself, as an address that a page can hold."""
         return _address(self.png)
+
+    @property
+    def large(self) -> bool:
+        """Whether it takes the width of a page to be read."""
+        return int.from_bytes(self.png[16:20]) >= LARGE  # where a PNG file has its width
 
     @property
     def files(self) -> dict[str, bytes]:

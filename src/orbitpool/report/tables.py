@@ -44,8 +44,9 @@ def report(folder: Path) -> Page:
     ]
     pictured = sorted((r for r in found if "figure" in r), key=lambda r: (r["figure"], r["quick"]))
     seen = [section for f in pictured if f["figure"] == "invariance" for section in _invariance(f, folder)]
-    drawn = [_figure(f, folder) for f in pictured if f["figure"] != "invariance"]
-    return Page("The paper beside us", WORDS, seen + sections + drawn)
+    told = [section for f in pictured if f["figure"] == "found" for section in _told(f, folder)]
+    drawn = [_figure(f, folder) for f in pictured if f["figure"] not in ("invariance", "found")]
+    return Page("The paper beside us", WORDS, seen + sections + told + drawn)
 
 
 def title(name: str, quick: bool) -> str:
@@ -86,6 +87,10 @@ def _spread(mean: float | None, std: float | None) -> str:
 def _invariance(result: dict[str, Any], folder: Path) -> list[Section]:
     name = "invariance" + "-quick" * result["quick"]
     return figures.invariance(result, _contents(result, folder), name, SMALL * result["quick"])
+
+
+def _told(result: dict[str, Any], folder: Path) -> list[Section]:
+    return figures.told(result, _contents(result, folder), SMALL * result["quick"])
 
 
 def _contents(figure: dict[str, Any], folder: Path) -> figures.Contents:
