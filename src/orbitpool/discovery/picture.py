@@ -25,7 +25,8 @@ LETTERS = 13  # pixels
 EXPLAINED = (
     "Each row moves two of the images further and further. The number below is the overlap: how much the moved images, "
     "all together, look like the images as they are. 1: nobody can tell whether an image was moved. 0: everybody can. "
-    "Poses go as far as it stays at {threshold:g} or above, in whole steps (green); mirror images take {mirrored:g}. "
+    "Poses go as far as it stays at {threshold:g} or above, in whole steps, and in patches as far as there is room "
+    "(green); mirror images take {mirrored:g}. "
     "That is how far images may be moved and still pass for others: about half as far as they were moved before."
 )
 
