@@ -41,6 +41,15 @@ def test_learned_poses_are_told(small):
     assert runner.settings(recipe, False)["features"]["transforms"][0].startswith("LearnedSet(5 of 28×28")
 
 
+def test_learned_poses_differ_from_the_row_that_they_start_from_in_nothing_else():
+    known = {recipe.row: recipe for recipe in recipes.select("beyond")}
+    for row in ("tilt TIRBM", "tilt TIRBM by 10", "tilt TIRBM by 5"):
+        given, learned = known[row], known[f"{row} poses"]
+        name, arguments = learned.transforms
+        assert (name, arguments["start"]) == ("learned", given.transforms)
+        assert replace(learned, row=given.row, method=given.method, transforms=given.transforms) == given
+
+
 def test_tilted_digits_are_turned_by_twenty_degrees_at_most():
     digits = np.zeros((200, 28, 28), np.uint8)
     digits[:, 8:20, 12:16] = 255

@@ -40,7 +40,7 @@ def test_what_was_found_is_drawn_kept_and_reported(very_small, tmp_path):
         assert shown == set(part["captions"].values())
     first = sections[found.FINDING[0]].pictures[0]
     assert first.large
-    assert not sections["Shapes of edges"].pictures[0].large
+    assert not sections["Poses that are learned with the filters"].pictures[0].large
     (tmp_path / made["pictures"]["edges"]).unlink()
     sections = {section.title.split(" (")[0]: section for section in report(tmp_path).sections}
     assert [picture.caption for picture in sections["Shapes of edges"].pictures] == [captions["digits by shape"]]

@@ -20,7 +20,7 @@ from torch.nn.functional import avg_pool2d, interpolate
 from orbitpool import together
 from orbitpool.discovery import words
 from orbitpool.discovery.candidates import Move, candidates, window_of
-from orbitpool.discovery.ranges import APART, BUDGET, MIRRORED, Ranges, ranges, reach
+from orbitpool.discovery.ranges import APART, BUDGET, MIRRORED, Ranges, needed, ranges, reach
 from orbitpool.discovery.telling import overlaps
 from orbitpool.kernels import choose_device
 from orbitpool.transforms import TransformSet
@@ -99,11 +99,11 @@ class Discovery:
 
         return save_png(self.drawn(), path)
 
-    def drawn(self) -> NDArray[np.uint8]:
-        """The picture itself, (rows, columns, 3)."""
+    def drawn(self, what: str = "") -> NDArray[np.uint8]:
+        """The picture itself, (rows, columns, 3), which may say what the images are."""
         from orbitpool.discovery.picture import draw
 
-        return draw(self)
+        return draw(self, what)
 
     def to_json(self) -> dict[str, Any]:
         """All but the transformations and the examples, for a file."""
@@ -224,7 +224,7 @@ def conclude(
             *((m.amount, o) for m, o in zip(moves, measured, strict=True) if m.family == family), strict=True
         )
         start = 1.0 if family == "scale" else 0.0
-        far = reach(amounts, shares, max(threshold, MIRRORED) if family == "mirror" else threshold, start)
+        far = reach(amounts, shares, needed(family, threshold), start)
         if family != "mirror" or far == 1:
             found[family] = far
     if patch is None:

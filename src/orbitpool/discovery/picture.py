@@ -12,27 +12,27 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from orbitpool.discovery.candidates import STILL, Move, moved, window_of
-from orbitpool.discovery.ranges import MIRRORED
+from orbitpool.discovery.ranges import needed
 from orbitpool.discovery.words import NAMES
 
 if TYPE_CHECKING:
     from orbitpool.discovery.auto import Discovery, Finding
 
 TILE, GAP, CHART = 64, 12, 220  # pixels
-PAPER, INK, FAINT, KEPT, REFUSED = "#ffffff", "#222222", "#bbbbbb", "#1b7837", "#b2182b"
+PAPER, INK, FAINT, KEPT, BEYOND, REFUSED = "#ffffff", "#222222", "#bbbbbb", "#1b7837", "#c2700a", "#b2182b"
 SHOWN = 2  # images that are moved
 LETTERS = 13  # pixels
 EXPLAINED = (
     "Each row moves two of the images further and further. The number below is the overlap: how much the moved images, "
     "all together, look like the images as they are. 1: nobody can tell whether an image was moved. 0: everybody can. "
-    "Poses go as far as it stays at {threshold:g} or above, in whole steps, and in patches as far as there is room "
-    "(green); mirror images take {mirrored:g}. "
-    "That is how far images may be moved and still pass for others: about half as far as they were moved before."
+    "Poses (green) go as far as it stays at {threshold:g} or above, in whole steps, and in patches as far as there is "
+    "room (orange is beyond that); mirror images take {mirrored:g}. Where that ends, images may be moved so far and "
+    "still pass for others: about half as far as they were moved before."
 )
 
 
-def draw(found: Discovery) -> NDArray[np.uint8]:
-    """Draw a discovery."""
+def draw(found: Discovery, what: str = "") -> NDArray[np.uint8]:
+    """Draw a discovery; what it is of, if that is said."""
     from PIL import Image, ImageDraw, ImageFont
 
     families: dict[str, list[Finding]] = {}
@@ -42,11 +42,11 @@ def draw(found: Discovery) -> NDArray[np.uint8]:
     images = SHOWN if found.examples is not None else 0
     wide = columns * (TILE + GAP) + CHART + 6 * GAP
     tall = images * (TILE + 4) + (90 if not images else 56)
-    said = f"Found: {found.words()}.".replace("×", "x")  # the font lacks it
+    said = f"Found{' in ' if what else ''}{what}: {found.words()}.".replace("×", "x")  # the font lacks it
     text = [
         *wrap(said, wide // 7),
         "",
-        *wrap(EXPLAINED.format(threshold=found.threshold, mirrored=max(found.threshold, MIRRORED)), wide // 7),
+        *wrap(EXPLAINED.format(threshold=found.threshold, mirrored=needed("mirror", found.threshold)), wide // 7),
     ]
     top = (len(text) + 2) * (LETTERS + 5)
     sheet = Image.new("RGB", (wide, top + tall * len(families) + GAP), PAPER)
@@ -69,7 +69,7 @@ def _tiles(sheet: Any, pen: Any, font: Any, found: Discovery, row: Sequence[Find
     moves = [STILL, *(Move(f.family, f.amount) for f in row)]
     only = f"{row[0].overlap:.2f}" if len(row) == 1 else ""
     labels = ["as it is", *(only or f"{f.amount:.3g}: {f.overlap:.2f}" for f in row)]
-    colours = [FAINT, *(KEPT if f.kept else REFUSED for f in row)]
+    colours = [FAINT, *(_colour(f, found.threshold) for f in row)]
     count = 0
     if found.examples is not None:
         count = min(SHOWN, len(found.examples))
@@ -84,6 +84,11 @@ def _tiles(sheet: Any, pen: Any, font: Any, found: Discovery, row: Sequence[Find
                 pen.rectangle((left - 2, above - 2, left + TILE + 1, above + TILE + 1), outline=colours[k], width=2)
     for k, label in enumerate(labels):
         pen.text((GAP + k * (TILE + GAP), top + count * (TILE + 4)), label, colours[k] if k else INK, font)
+
+
+def _colour(finding: Finding, threshold: float) -> str:
+    """Whether poses go that far, do not although images that are moved so pass for others, or need not."""
+    return KEPT if finding.kept else BEYOND if finding.overlap >= needed(finding.family, threshold) else REFUSED
 
 
 def _curve(pen: Any, row: Sequence[Finding], threshold: float, at: tuple[int, int], size: tuple[int, int]) -> None:
@@ -102,8 +107,8 @@ def _curve(pen: Any, row: Sequence[Finding], threshold: float, at: tuple[int, in
         pen.text((left - 26, height - 6), f"{level:.3g}", fill=colour)
     points = [place(start, 1.0), *(place(f.amount, f.overlap) for f in row)]
     pen.line(points, fill=INK, width=2)
-    for (x, y), kept in zip(points, (True, *(f.kept for f in row)), strict=True):
-        pen.ellipse((x - 3, y - 3, x + 3, y + 3), fill=KEPT if kept else REFUSED)
+    for (x, y), colour in zip(points, (KEPT, *(_colour(f, threshold) for f in row)), strict=True):
+        pen.ellipse((x - 3, y - 3, x + 3, y + 3), fill=colour)
 
 
 def _shades(images: Tensor) -> Tensor:

@@ -123,6 +123,11 @@ def spacing(field: tuple[int, int]) -> float:
     return max(LEAST, degrees(sqrt(8) / min(field)))
 
 
+def needed(family: str, threshold: float) -> float:
+    """The overlap from which on moved images count: mirror images, to which no smaller move leads, need more."""
+    return max(threshold, MIRRORED) if family == "mirror" else threshold
+
+
 def reach(amounts: Sequence[float], overlaps: Sequence[float], threshold: float, start: float = 0.0) -> float:
     """The amount up to which moved images overlap enough, all smaller ones included; between two by a line.
 

@@ -39,7 +39,7 @@ def found(quick: bool, data_dir: Path | None, device: str) -> Drawn:
             progress.step(f"which transformations there are in {what}", len(SETS) + len(PARTS))
             recipe, data = _loaded(row, quick, data_dir)
             seen = discover(data.X_train, patch=PATCH if recipe.conv else None, random_state=0, device=place)
-            pictures[what] = seen.drawn()
+            pictures[what] = seen.drawn(what)
             told.append((what, f"{what[0].upper()}{what[1:]}: {seen.words()}."))
         parts = [{"title": FINDING[0], "words": FINDING[1], "captions": dict(told)}]
         for title, words, draw in PARTS:
@@ -69,14 +69,14 @@ def _operators(quick: bool, data_dir: Path | None, device: str) -> Captioned:
     off = max(abs(each["degrees off"]) for each in judged)
     captions = {
         "pairs of digits": f"Some of {recipe.pairs['count']:,} pairs: a digit, and the same digit after it was moved.",
-        "learned operators": f"What was learned from them. Names are read off it; angles are right to {off:.2g}°.",
+        "learned operators": f"What was learned from them, with names; angles are right to {max(off, 0.01):.2g}°.",
     }
     sheet = operator_sheet(learner.transforms, data.X_train[DIGIT])
     return dict(zip(captions, (mosaic(shown, SHAPES, zoom=2), sheet), strict=True)), captions
 
 
 def _poses(quick: bool, data_dir: Path | None, device: str) -> Captioned:
-    recipe, data = _loaded("tilt TIRBM poses", quick, data_dir)
+    recipe, data = _loaded("tilt TIRBM by 5 poses", quick, data_dir)
     learner = make_features(recipe, 0, device)
     fit(learner, inputs(recipe, data.X_train))
     image, shape = data.X_train[DIGIT], data.X_train.shape[1:3]
@@ -99,7 +99,8 @@ def _shapes(quick: bool, data_dir: Path | None, device: str) -> Captioned:
     edges = features.first_.learner_
     turned = edges.transforms_.orbit(edges.components_).reshape(-1, *edges.transforms_.field_shape)
     captions = {
-        "edges": f"The first layer: {len(edges.components_)} edges in {len(edges.transforms_)} turns, a row each.",
+        "edges": f"The first layer: {len(edges.components_)} small patterns, most of them edges, in "
+        f"{len(edges.transforms_)} turns, a row each.",
         "digits by shape": "The second layer: a row for each of some shapes, chosen at random, with those of the "
         "validation digits that have most of it.",
     }
@@ -123,8 +124,8 @@ PARTS = (
     ),
     (
         "Poses that are learned with the filters",
-        "Digits here lean by up to 20° to either side. The poses that filters are given at first are too far apart; "
-        "while filters are learned, poses move to where they explain more of the digits.",
+        "Digits here lean by up to 20° to either side. The five poses that filters are given at first are too near "
+        "each other to make up for that; as filters are learned, poses move to where they explain more of the digits.",
         _poses,
     ),
     (

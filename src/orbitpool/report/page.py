@@ -11,7 +11,7 @@ from orbitpool.report.charts import Chart
 from orbitpool.report.templates import fill
 from orbitpool.wholefile import check_writable, write_whole
 
-LARGE = 700  # pixels
+LARGE = 500  # pixels
 
 
 @dataclass(frozen=True)

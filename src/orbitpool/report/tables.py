@@ -21,6 +21,11 @@ TITLES = {
     "figure4": "Figure 4: filters on natural images",
 }
 SMALL = " (quick: in small)"
+EXPLAINED = {
+    "beyond": "Digits are turned by any angle (rot), moved to anywhere (trans), made smaller (scale), lean by up to "
+    "20° (tilt) or stand upright (mnist); objects are those of CIFAR-10 and STL-10. No label is used in learning features. "
+    "Mirrored features are averages over an image and its mirror image.",
+}
 HEAD = ("", "paper", "ours", "values", "data", "seconds in all", "on")
 WORDS = (
     "Sohn & Lee, Learning Invariant Representations with Local Transformations (ICML 2012): its figures beside those "
@@ -57,7 +62,8 @@ def title(name: str, quick: bool) -> str:
 def _section(recipes: list[Recipe], quick: bool, found: dict[str, dict[str, Any] | None]) -> Section:
     name = recipes[0].table
     table = Table(HEAD, [_row(recipe, found[recipe.row]) for recipe in recipes])
-    words = [_small(name)] if quick else []
+    words = [EXPLAINED[name]] if name in EXPLAINED else []
+    words += [_small(name)] if quick else []
     return Section(title(name, quick), " ".join(words + results.leads([r for r in found.values() if r])), table)
 
 
