@@ -23,8 +23,8 @@ TITLES = {
 SMALL = " (quick: in small)"
 EXPLAINED = {
     "beyond": "Digits are turned by any angle (rot), moved to anywhere (trans), made smaller (scale), lean by up to "
-    "20° (tilt) or stand upright (mnist); objects are those of CIFAR-10 and STL-10. No label is used in learning features. "
-    "Mirrored features are averages over an image and its mirror image.",
+    "20° (tilt) or stand upright (mnist); objects are those of CIFAR-10 and STL-10. No label is used in learning "
+    "features. Mirrored features are averages over an image and its mirror image.",
 }
 HEAD = ("", "paper", "ours", "values", "data", "seconds in all", "on")
 WORDS = (
