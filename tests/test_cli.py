@@ -35,8 +35,8 @@ def test_rows_are_run_listed_and_reported(tiny, tmp_path):
     assert run.stdout.count("(1 value, stand-in data)") == 3
     assert re.search(r"\[2/3, \d+ s left\] table1: rot TIRBM, seed 0: learn", run.stderr)
     listed = command("list", "--results", str(results)).stdout
-    assert "rot TIRBM                  paper 4.2         not run yet\n" in listed
-    assert "rot TIRBM 32 turns         not in the paper  not run yet\n" in listed
+    assert "  rot TIRBM           paper 4.2         not run yet\n" in listed
+    assert "  rot TIRBM 32 turns  not in the paper  not run yet\n" in listed
     assert listed.count("quick    ") == 3
     assert command("report", str(results), "--out", str(out)).stdout == f"{out / 'index.html'}\n"
     ours = json.loads((results / "table1-rot-tirbm-quick.json").read_text())["mean"]

@@ -83,13 +83,14 @@ def list_rows(results: Results = Path("results")) -> None:
 
     for table, recipes in TABLES.items():
         print(f"{table} ({' or '.join(sorted({recipe.metric for recipe in recipes}, reverse=True))}, %)")
+        wide = max(len(recipe.row) for recipe in recipes)
         for recipe in recipes:
             ours = load(path_of(recipe, results, False)) if recipe.dataset else None
             state = summary(ours) if ours else "not run yet" if recipe.dataset else "a result of others"
             older = "" if ours is None or is_current(ours, recipe) else ", by an older recipe"
-            print(f"  {recipe.row:<26} {beside(recipe.paper):<16}  {state}{older}")
+            print(f"  {recipe.row:<{wide}}  {beside(recipe.paper):<16}  {state}{older}")
             if recipe.dataset and (quick := load(path_of(recipe, results, True))):
-                print(f"  {'':<26} {'quick':<16}  {summary(quick)}")
+                print(f"  {'':<{wide}}  {'quick':<16}  {summary(quick)}")
     for figure in FIGURES:
         print(f"{figure:<10}  {'drawn' if load(results / f'{figure}.json') else 'not drawn yet'}")
 
