@@ -175,6 +175,37 @@ def test_processes_with_data_of_their_own_are_refused():
     assert all("not the same on all 2 processes" in said for said in spread(different, 2))
 
 
+def said(what, X):
+    """What a method says of rows that are longer on one process, or in another order there."""
+    try:
+        what(X)
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+def other_rows():
+    X, y = rows("float32"), load_digits().target[:907]
+    images = X.reshape(-1, 8, 8)
+    rbm, svm = fitted(TIRBM(8), 1), LinearSVM().fit(X, y)
+    dense = ConvFeatures(TIOMP(4, T.identity(4), n_iter=1), n_patches=200, random_state=0).fit(images)
+    odd, methods = together.place(), (rbm.transform, rbm.pose, rbm.score, svm.predict, svm.decision_function)
+    longer = [said(method, X[: 800 + odd]) for method in methods]
+    longer.append(said(dense.transform, images[: 800 + odd]))
+    many = np.tile(X, (12, 1))[: 10_000 + odd]  # one row in ten thousand is a difference, too
+    longer.append(said(lambda X: LinearSVM().fit(X, np.arange(len(X)) % 2), many))
+    return longer, [said(rbm.transform, X[:: 1 - 2 * odd]), said(rbm.transform, X)]
+
+
+def test_other_rows_on_another_process_are_said_where_they_are_used():
+    for longer, (turned, same) in spread(other_rows, 2):
+        assert all("not the same on all 2 processes (" in said for said in longer)
+        assert all("rows 800 to 801" in said and "apart()" in said for said in longer[:-1])
+        assert "rows 10000 to 10001" in longer[-1]
+        assert "(other values)" in turned
+        assert same is None
+
+
 def joined_again():
     os.environ |= {"RANK": str(together.place()), "WORLD_SIZE": "2"}
     with together.joined(), together.joined():

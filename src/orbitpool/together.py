@@ -14,8 +14,10 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import wraps
+from math import prod
 from typing import Any, ParamSpec
 
+import numpy as np
 import torch
 import torch.distributed as dist
 from sklearn.utils import check_random_state
@@ -23,6 +25,7 @@ from torch import Tensor
 from torch.distributed.distributed_c10d import PrefixStore
 from torch.distributed.rendezvous import rendezvous
 
+LOOK = 64  # rows that tell whether processes were given the same
 FEWEST = 2  # rows a process, below which each does all of them
 PATIENCE = timedelta(days=1)  # for processes that are slower, or wait for others; torchrun sees those that have died
 
@@ -197,19 +200,37 @@ def anywhere(here: bool) -> bool:
     return bool(t)
 
 
-def check_same(what: str, *numbers: float) -> None:
-    """Raise ValueError, on every process, unless all have the same numbers but for rounding."""
+def check_same(what: str, *numbers: float, **counts: int) -> None:
+    """Raise ValueError, on every process, unless all have the same counts, and the same numbers but for rounding."""
     if processes() == 1:
         return
-    t = torch.tensor(numbers, dtype=torch.float64)
+    t = torch.tensor([*counts.values(), *numbers], dtype=torch.float64)
     both = _carried(torch.cat([t, -t]))
     dist.all_reduce(both, dist.ReduceOp.MAX)
     high, low = both.cpu().chunk(2)
-    if not torch.allclose(high, -low, rtol=1e-4, atol=1e-6, equal_nan=True):
+    low, exact = -low, len(counts)
+    differ = [f"{k} {a:.0f} to {b:.0f}" for k, a, b in zip(counts, low, high, strict=False) if a != b]
+    if not torch.allclose(high[exact:], low[exact:], rtol=1e-4, atol=1e-6, equal_nan=True):
+        differ.append("other values")
+    if differ:
         raise ValueError(
-            f"{what} is not the same on all {processes()} processes; give every process all of it, and each takes its "
-            "own share, or work inside orbitpool.together.apart()"
+            f"{what} is not the same on all {processes()} processes ({', '.join(differ)}); give every process all of "
+            "it, and each takes its own share, or work inside orbitpool.together.apart()"
         )
+
+
+def check_rows(what: str, *pieces: Any, **counts: int) -> None:
+    """Raise ValueError, on every process, unless all have the same rows (n, ...), as far as some of them show."""
+    if processes() == 1:
+        return
+    sums = torch.zeros(2, LOOK, dtype=torch.float64)
+    for at, x in zip(sums, (pieces[0], pieces[-1]), strict=True):
+        some = x[:: max(1, len(x) // LOOK)][:LOOK]
+        values = some.double() if isinstance(some, Tensor) else torch.from_numpy(np.array(some, np.float64))
+        at[: len(some)] = values.flatten(1).sum(1)
+    first = pieces[0]
+    counts |= {"rows": sum(map(len, pieces)), "columns": prod(first.shape[1:]), "bytes a number": first.dtype.itemsize}
+    check_same(what, *sums.flatten().tolist(), **counts)
 
 
 def once(write: Callable[P, object]) -> Callable[P, None]:

@@ -222,6 +222,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         coefficients, intercept = (torch.as_tensor(a).to(device, dtype) for a in (self.coef_, self.intercept_))
         with torch.no_grad(), full_precision(device):
             pieces = [rows] if isinstance(rows, Tensor) else rows
+            together.check_rows("X", *pieces)
             part = together.part(sum(map(len, pieces)))
             parts = [x @ coefficients.T for x in Rows.of(pieces, device, dtype, part, CHUNK)]
             return part.gather(torch.cat(parts).add_(intercept)).to(pieces[0].device)
@@ -301,8 +302,7 @@ def _share(X: Any, codes: Any) -> together.Part:
     pieces, n = X if isinstance(X, list) else [X], len(codes)
     if together.processes() == 1:
         return together.alone(n)
-    some = [float(np.sum(_numpy(x[:: max(1, n // 64)][:64]), dtype=np.float64)) for x in (pieces[0], pieces[-1])]
-    together.check_same("X, or y,", n, pieces[0].shape[1], int((codes * np.arange(1, n + 1)).sum()), *some)
+    together.check_rows("X, or y,", *pieces, labels=int((codes * np.arange(1, n + 1)).sum()))
     part = together.part(n)
     return together.alone(n) if part.whole else part
 
