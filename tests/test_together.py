@@ -8,6 +8,7 @@ from sklearn.datasets import load_digits
 
 from orbitpool import TIOMP, TIRBM, ConvFeatures, LinearSVM, SoftmaxRegression, TIAutoencoder, load, together
 from orbitpool import transforms as T
+from orbitpool.classifiers import newton, preconditioner
 from spreading import spread
 
 QUARTERS = T.rotations(8, count=4, step=pi / 2)
@@ -111,6 +112,44 @@ def test_processes_classify_the_same(kind, pieces):
     (alone,) = spread(classified, 1, kind, 1)
     for processes in (2, 4):
         for found in spread(classified, processes, kind, pieces):
+            for theirs, ours in zip(found, alone, strict=True):
+                np.testing.assert_allclose(theirs, ours, atol=1e-5)
+
+
+def decided(standardize):
+    """A classifier on processes of which the second would decide otherwise, whatever there is to decide."""
+    X, y = load_digits(return_X_y=True)
+    second = together.place() == 1
+    cholesky = torch.linalg.cholesky_ex
+    failing = iter([second] + 100 * [False])  # one matrix has no root, on one of them
+    torch.linalg.cholesky_ex = lambda M: (lambda R, bad: (R, bad + next(failing)))(*cholesky(M))
+    if second:
+        newton.FLAT, newton.FORCING, preconditioner.DRIFT = 0.5, 0.9, 100.0
+    model = LinearSVM([0.001, 0.1, 1.0], tol=1e-2 if second else 1e-6, standardize=standardize)
+    model.set_params(random_state=np.random.RandomState(together.place()))
+    model.fit(X / 16, y)
+    return model.n_iter_, model.coef_, model.cv_results_["mean_test_score"], model.C_
+
+
+@pytest.mark.parametrize("standardize", [False, True])
+def test_processes_do_what_the_first_decides(standardize):
+    first, second = spread(decided, 2, standardize, timeout=60)
+    for theirs, ours in zip(first, second, strict=True):
+        np.testing.assert_array_equal(theirs, ours)
+
+
+def judged():
+    X, y = load_digits(return_X_y=True)
+    model = LinearSVM([0.0001, 0.001, 0.1], tol=1e-8).fit(
+        X[:1000] / 16, y[:1000], X_valid=X[1000:] / 16, y_valid=y[1000:]
+    )
+    return model.C_, model.cv_results_["mean_test_score"], model.coef_
+
+
+def test_processes_share_what_they_choose_by():
+    (alone,) = spread(judged, 1)
+    for processes in (2, 3):
+        for found in spread(judged, processes):
             for theirs, ours in zip(found, alone, strict=True):
                 np.testing.assert_allclose(theirs, ours, atol=1e-5)
 

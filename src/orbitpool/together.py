@@ -117,6 +117,12 @@ class Part:
             finish()
         return finish
 
+    def same_(self, decided: Tensor) -> Tensor:
+        """What the first process has decided, in place: rounding may have the others decide otherwise."""
+        if not self.alone:
+            same_(decided)
+        return decided
+
     def mean(self, own: Tensor) -> Tensor:
         """The mean over all rows, from that over the own."""
         total = self.weigh(own)

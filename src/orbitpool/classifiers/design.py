@@ -13,7 +13,7 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from orbitpool.together import Part, alone
+from orbitpool.together import Part
 
 CHUNK = 2**22  # values that are squared or converted at a time
 PIECE = 2**26  # values of a piece of X that are brought to the device at a time
@@ -94,10 +94,9 @@ class Design:
             squares = variance + mean.square()
         return cls(X, shift, scale, torch.cat([squares, torch.ones_like(squares[..., :1])], -1))
 
-    def on(self, X: Tensor | Sequence[Tensor]) -> Design:
-        """The same shift and scale for other inputs."""
-        n = len(X) if isinstance(X, Tensor) else sum(map(len, X))
-        rows = Rows.of(X, self.X.device, self.X.dtype, alone(n))
+    def on(self, X: Tensor | Sequence[Tensor], part: Part) -> Design:
+        """The same shift and scale for a part of other inputs."""
+        rows = Rows.of(X, self.X.device, self.X.dtype, part)
         return Design(rows, self.shift, self.scale, self.moment)
 
     def respond(self, W: Tensor) -> Tensor:

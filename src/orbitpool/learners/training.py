@@ -283,7 +283,9 @@ def _end_epoch(model: Model, state: State, start: float) -> None:
 def _stalled(history: dict[str, list[float]], patience: int | None) -> bool:
     """Whether the held-out error has been at its best `patience` or more epochs ago."""
     errors = history.get("validation_error", [])
-    return patience is not None and bool(errors) and len(errors) - 1 - errors.index(min(errors)) >= patience
+    if patience is None or not errors:
+        return False
+    return bool(together.agreed(int(len(errors) - 1 - errors.index(min(errors)) >= patience)))
 
 
 @contextmanager
