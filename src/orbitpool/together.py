@@ -22,8 +22,8 @@ import torch
 import torch.distributed as dist
 from sklearn.utils import check_random_state
 from torch import Tensor
-from torch.distributed.distributed_c10d import PrefixStore
-from torch.distributed.rendezvous import rendezvous
+
+from orbitpool import meeting
 
 LOOK = 64  # rows that tell whether processes were given the same
 FEWEST = 2  # rows a process, below which each does all of them
@@ -35,22 +35,11 @@ _apart: ContextVar[bool] = ContextVar("apart", default=False)
 
 @contextmanager
 def joined() -> Iterator[None]:
-    """Inside, the processes that torchrun has started work together; nothing happens if it has not, or if they do.
-
-    They meet anew after every restart: torchrun may keep one store for all of them, and in it addresses of processes
-    that have died, which `init_process_group` by itself would try to reach.
-    """
+    """Inside, the processes that torchrun has started work together; nothing happens if it has not, or if they do."""
     if int(os.environ.get("WORLD_SIZE", 1)) == 1 or "RANK" not in os.environ or dist.is_initialized():
         yield
         return
-    gpus, here = torch.cuda.device_count(), int(os.environ.get("LOCAL_RANK", 0))
-    if gpus:
-        torch.cuda.set_device(here % gpus)
-    enough = gpus >= int(os.environ.get("LOCAL_WORLD_SIZE", 1))
-    store, rank, size = next(rendezvous("env://"))
-    store = PrefixStore(f"start {os.environ.get('TORCHELASTIC_RESTART_COUNT', 0)}", store)
-    backend = None if enough else "gloo"  # NCCL wants a GPU for each process
-    dist.init_process_group(backend, timeout=PATIENCE, store=store, rank=rank, world_size=size)
+    meeting.begin(PATIENCE)
     try:
         yield
     except SystemExit as end:
