@@ -40,7 +40,7 @@ def name_of_start(store: Store, rank: int, size: int) -> str:
     if rank:
         store.set(f"ask {rank}", own)
         name: str = store.get(f"answer {own}").decode()
-        store.set(f"{name} {rank}", b"")
+        store.set(f"{name} {rank}", "here")
         return name
     while not store.check([f"{own} {other}" for other in range(1, size)]):
         for asked in (f"ask {other}" for other in range(1, size)):
