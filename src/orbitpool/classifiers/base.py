@@ -77,7 +77,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         judged = None if X_valid is None else (self._inputs(X_valid), _numpy(y_valid))
         part = _share(X, codes)
         with torch.no_grad(), full_precision(device):
-            rows = Rows.of(_tensor(X), device, dtype, part)
+            rows = Rows.of(_tensor(X), device, dtype, part).resident()
             weights = torch.as_tensor(weight[part.own], device=device)[None].to(dtype)
             task = _Task(self, rows, torch.as_tensor(codes[part.own], device=device), len(self.classes_), weights)
             if judged is not None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import torch
@@ -48,6 +48,13 @@ class Rows:
             pieces += torch.split(own, max(1, most // x.shape[1])) if len(own) else ()
             start += len(x)
         return cls(pieces, device, dtype, part)
+
+    def resident(self) -> Self:
+        """The same with all pieces on the GPU that computes, if they take at most a quarter of what is free there."""
+        size = self.dtype.itemsize * sum(x.numel() for x in self.pieces)
+        if self.device.type != "cuda" or 4 * size > torch.cuda.mem_get_info(self.device)[0]:
+            return self
+        return replace(self, pieces=list(self))
 
     @property
     def width(self) -> int:

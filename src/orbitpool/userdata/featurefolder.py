@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from orbitpool.progress import say
@@ -57,8 +56,8 @@ def write(folder: Path, model: Path, names: Sequence[str], labels: Sequence[str]
     return sum(part["rows"] for part in parts), max((part["features"] for part in parts), default=0)
 
 
-def read(folder: Path) -> tuple[NDArray[Any], list[str]]:
-    """All features (N, F) of a folder, and the label of each row."""
+def read(folder: Path) -> tuple[list[NDArray[Any]], list[str]]:
+    """The features (n, F) of every part of a folder, mapped, and the label of each row of all."""
     parts = [part for part in load(folder)["parts"] if part["rows"]]
     if not parts:
         raise ValueError(f"{folder} holds no features yet; encode some first")
@@ -68,7 +67,7 @@ def read(folder: Path) -> tuple[NDArray[Any], list[str]]:
             raise ValueError(
                 f"{folder / part['file']} is not what {MANIFEST} says; give the orbitpool encode command again"
             )
-    return np.concatenate([Z for Z, _ in pairs]), [label for _, labels in pairs for label in labels]
+    return [Z for Z, _ in pairs], [label for _, labels in pairs for label in labels]
 
 
 def load(folder: Path) -> dict[str, Any]:
