@@ -183,10 +183,12 @@ class Agents:
 
     def kill(self, number):
         """As when a machine loses its power: the workers, too."""
-        process = self.running[number].pid
-        workers = Path(f"/proc/{process}/task/{process}/children").read_text().split()
-        for each in [process, *map(int, workers)]:
-            os.kill(each, signal.SIGKILL)
+        if self.running[number].poll() is None:
+            process = self.running[number].pid
+            workers = Path(f"/proc/{process}/task/{process}/children").read_text().split()
+            for each in [process, *map(int, workers)]:
+                os.kill(each, signal.SIGKILL)
+            self.running[number].wait()
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="children are found in /proc")
@@ -207,8 +209,8 @@ def test_a_machine_that_is_lost_and_one_that_takes_its_place_change_the_shares_a
         for number in (first, new):
             assert agents.running[number].wait(90) == 0, agents.said(number)
     finally:
-        for process in agents.running:
-            process.kill()
+        for number in range(len(agents.running)):
+            agents.kill(number)
     X = np.random.default_rng(0).random((1000, 16))
     undisturbed = TIRBM(8, n_iter=40, batch_size=100, random_state=0).fit(X)
     np.testing.assert_allclose(load(tmp_path / "model").components_, undisturbed.components_, rtol=0, atol=1e-5)
