@@ -4,14 +4,15 @@ import os
 import signal
 from typing import Any
 
-for number in (signal.SIGINT, signal.SIGTERM):
-    signal.signal(number, signal.SIG_DFL)  # what is imported here is no part of a command: it ends without a word
+if __name__ == "__main__":  # what is imported here is no part of a command: it ends without a word
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)
 
-from orbitpool import cli  # noqa: E402
-from orbitpool.datasets import written  # noqa: E402
-from orbitpool.experiments import making, recipes  # noqa: E402
-from orbitpool.learners.progress import Progress  # noqa: E402
-from orbitpool.userdata import commands, featurefolder, images  # noqa: E402
+from orbitpool import cli
+from orbitpool.datasets import written
+from orbitpool.experiments import making, recipes
+from orbitpool.learners.progress import Progress
+from orbitpool.userdata import commands, featurefolder, images
 
 INTERVAL = 20  # updates between checkpoints
 
