@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import tarfile
+import time
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from numpy.testing import assert_array_equal
 from PIL import Image
 
 import orbitpool
-from orbitpool import TIOMP, TIRBM, Shards
+from orbitpool import TIOMP, TIRBM, Shards, together
 from orbitpool.learners.shards import ShardRows
 from orbitpool.shards import shard_files
 from orbitpool.shards.parquet import ParquetShard
@@ -316,6 +317,20 @@ def test_features_in_parts_go_on_and_grow(command, model, image_shards, monkeypa
     assert_array_equal(np.concatenate(featurefolder.read(out)[0])[:60], Z)
     assert json.loads((out / "manifest.json").read_text())["parts"][2]["items"] == 11
     assert command("classify", out, "--folds", 2)[0] in (0, 1)  # ten classes of few digits
+
+
+def written_together(folder, model):
+    """Parts by two processes, of which the second looks at the folder when the first has begun."""
+    if together.place() == 1:
+        begun = featurefolder._begun
+        featurefolder._begun = lambda *given: time.sleep(1) or begun(*given)
+    columns = {"file": ["x"] * 4, "label": [""] * 4}
+    encode = lambda places: (together.agreed(0) + np.ones((len(places), 2), np.float32), columns)  # noqa: E731
+    return [featurefolder.write(folder, model, list("abcd"), [""] * 4, encode) for _ in range(2)]
+
+
+def test_a_slow_process_does_not_take_what_a_fast_one_has_begun_for_another_run(model, tmp_path):
+    assert spread(written_together, 2, tmp_path / "z", model) == [[(4, 2), (4, 2)]] * 2
 
 
 CLASSIFYING = """

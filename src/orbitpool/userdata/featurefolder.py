@@ -9,11 +9,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from numpy.typing import NDArray
 
+from orbitpool import together
 from orbitpool.progress import say
 from orbitpool.userdata import featurefiles
 from orbitpool.userdata.items import Columns
@@ -34,7 +36,7 @@ def write(folder: Path, model: Path, names: Sequence[str], labels: Sequence[str]
     """Encode what is missing in a folder, part by part; how many rows and columns there are in all."""
     folder.mkdir(parents=True, exist_ok=True)
     with alone(folder / MANIFEST):
-        manifest = _begun(folder, hashlib.sha256(model.read_bytes()).hexdigest())
+        manifest = together.told(partial(_begun, folder, hashlib.sha256(model.read_bytes()).hexdigest()))
         parts = manifest["parts"]
         for number, start in enumerate(range(0, len(names), ROWS)):
             places = range(start, min(start + ROWS, len(names)))
@@ -89,12 +91,13 @@ def load(folder: Path) -> dict[str, Any]:
 
 
 def _begun(folder: Path, model: str) -> dict[str, Any]:
-    """The manifest to go on with."""
+    """The manifest to go on with: by one process for all, of which a slow one would find what a fast one has made."""
     if not (folder / MANIFEST).exists():
         if next(folder.glob("[!.]*"), None) is not None:
             raise ValueError(f"{folder} holds other files and no {MANIFEST}; give a new folder as --out")
         manifest: dict[str, Any] = {"format": FORMAT, "model": model, "parts": []}
-        _save(folder, manifest)  # before the first part, so that a run that dies in between can go on
+        with together.apart():
+            _save(folder, manifest)  # before the first part, so that a run that dies in between can go on
         return manifest
     manifest = load(folder)
     if manifest["model"] != model:
