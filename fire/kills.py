@@ -5,10 +5,12 @@ import random
 import shutil
 import subprocess
 from collections import Counter
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import cycle, islice
 from pathlib import Path
+from threading import Semaphore
 from time import perf_counter, sleep
 
 from fire.blows import ALONE, LONGEST, UNDER_TORCHRUN, Blow
@@ -35,13 +37,16 @@ def run(seconds: float, seed: int, processes: int = 1) -> Part:
     start, rng, record, kills = perf_counter(), random.Random(seed), Record(), KILLS[processes]
     blows = ALONE if processes == 1 else UNDER_TORCHRUN
     home, jobs = prepared(processes)
-    with ThreadPoolExecutor(2) as crew:
-        turns = [cycle(blows[n % len(blows) :] + blows[: n % len(blows)]) for n in range(len(jobs))]
+    room = Semaphore(2)  # one run on every core
+
+    def disturb(job: Job, own: random.Random, turn: Iterator[Blow]) -> None:
         while (left := kills - record.kills.total()) > 0 and perf_counter() - start < seconds:
-            links = [min(left, rng.randint(1, 4)) for _ in jobs]
-            chains = [list(islice(turn, n)) for turn, n in zip(turns, links, strict=True)]
-            seeds = [rng.random() for _ in jobs]
-            list(crew.map(lambda job, c, s: _chain(job, home, random.Random(s), record, c), jobs, chains, seeds))
+            with room:
+                _chain(job, home, own, record, list(islice(turn, min(left, own.randint(1, 4)))))
+
+    turns = [cycle(blows[n % len(blows) :] + blows[: n % len(blows)]) for n in range(len(jobs))]
+    with ThreadPoolExecutor(len(jobs)) as crew:
+        list(crew.map(disturb, jobs, [random.Random(rng.random()) for _ in jobs], turns))
     count, worst = record.kills.total(), max(record.lost, default=(0, "nothing"))
     soft = [lost for lost, name in record.lost if any(name.startswith(b.name) for b in blows if b.orderly)]
     return Part(
@@ -64,16 +69,18 @@ def _chain(job: Job, home: Path, rng: random.Random, record: Record, blows: list
     for blow in blows:
         late = rng.random() < 0.85
         moment = rng.uniform(0, job.length / len(blows) if late else job.begins)
+        before = set(unfinished(folder))  # what a SIGKILL has left goes with the next write, if there is one
         code, said, struck = _killed(job, home, folder, blow, moment, late)
         if not struck or (code == 0 and not blow.mended):  # it was faster
             job.length *= 0.8
             break
         record.kills[f"{blow.name} of {job.name}"] += 1
-        for problem in _problems(job, home, folder, blow, code, said, record):
+        for problem in _problems(job, home, folder, blow, code, said, record, before):
             record.wrong.append(f"{job.name}, {blow.name} after {moment:.2f} s: {problem}")
         if code == 0:
             break
-    complaint = ""
+    complaint, done = "", (folder / job.out).exists() and job.outcome(folder / job.out) == job.expected
+    stale = set(unfinished(folder)) if done else set()  # whoever has nothing to do clears nothing away
     if code:
         code, complaint = job.run(home, folder)
     record.restarts += 1
@@ -82,7 +89,7 @@ def _chain(job: Job, home: Path, rng: random.Random, record: Record, blows: list
     else:
         if job.outcome(folder / job.out) != job.expected:
             record.wrong.append(f"{job.name} went on to another result")
-        if left := job.left(folder):
+        if left := [name for name in job.left(folder) if Path(name).name not in stale]:
             record.wrong.append(f"{job.name} left {', '.join(left)} behind")
     shutil.rmtree(folder)
 
@@ -102,13 +109,15 @@ def _killed(job: Job, home: Path, folder: Path, blow: Blow, moment: float, late:
         return code, said.read(), struck
 
 
-def _problems(job: Job, home: Path, folder: Path, blow: Blow, code: int, said: str, record: Record) -> list[str]:
+def _problems(
+    job: Job, home: Path, folder: Path, blow: Blow, code: int, said: str, record: Record, before: set[str]
+) -> list[str]:
     """What must not be after a kill: half a file, a traceback, leftovers of an orderly end, lost updates."""
     problems = []
     for block in said.split("Traceback")[1:]:  # torchrun has its own
         if "/orbitpool/" in block:
             problems.append(f"a traceback:\n{block[:1500]}")
-    if blow.orderly and (left := unfinished(folder)):
+    if blow.orderly and (left := set(unfinished(folder)) - before):
         problems.append(f"an orderly end left {', '.join(left)}")
     if blow.mended and code:
         problems.append(f"torchrun did not bring it to its end:\n{said[-1500:]}")
