@@ -47,7 +47,7 @@ bench: $(READY)
 	-$(BIN)/python -m pip install --quiet --editable '.[bench]'
 	$(BIN)/python -m benchmarks $(if $(RECORD),--record)
 
-# Kills, full disks, races, damaged files, odd arguments: about fifteen minutes. PARTS and SECONDS choose.
+# Kills, full disks, races, damaged files, odd arguments: about fifteen minutes, at most twenty or SECONDS. PARTS choose.
 fire: export OMP_NUM_THREADS ?= 1
 fire: $(READY)
 	$(BIN)/python -m fire $(PARTS) $(if $(SECONDS),--seconds $(SECONDS))

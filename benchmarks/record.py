@@ -3,6 +3,7 @@
 import json
 import os
 import platform
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,18 @@ def machine() -> dict[str, Any]:
         "torch": torch.__version__,
         "scikit-learn": sklearn.__version__,
     }
+
+
+def measured(path: Path) -> dict[str, float]:
+    """The first figure of each line by the name before it, and the share that a table calls that of the work."""
+    found = {}
+    for line in path.read_text().splitlines():
+        if (parts := re.match(r"(.*?\S)\s{2,}([\d.]+) (\S+)(.*)", line)) is not None:
+            name, value, _, rest = parts.groups()
+            found[name] = float(value)
+            if len(shares := re.findall(r"([\d.]+)%", rest)) == 3:
+                found[f"{name}: of the work"] = float(shares[2])
+    return found
 
 
 def recorded() -> dict[str, Any]:

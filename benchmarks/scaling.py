@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from math import pi
 from pathlib import Path
 from statistics import median
@@ -99,6 +100,26 @@ def _over_processes(number: float) -> float:
     return float(total)
 
 
+def costs() -> Iterator[tuple[str, float, str]]:
+    """What processes do besides their share of the work, by itself: the shortest time, and its unit."""
+    generator = torch.Generator().manual_seed(0)
+    yield "a random number", _shortest(lambda: torch.rand(10**6, generator=generator)) * 1e3, "ns"
+    short, long = torch.zeros(1), torch.zeros(10**6)
+    small, large = (_shortest(partial(dist.all_reduce, t)) for t in (short, long))
+    yield "a message", small * 1e3, "ms"
+    yield "a megabyte more of it", (large - small) / 4 * 1e3, "ms"
+
+
+def _shortest(work: Callable[[], Any]) -> float:
+    taken = []
+    for _ in range(30):
+        dist.barrier()
+        start = perf_counter()
+        work()
+        taken.append(perf_counter() - start)
+    return min(taken)
+
+
 def main() -> None:
     """Print a table."""
     torch.set_num_threads(1)
@@ -113,6 +134,9 @@ def main() -> None:
             figures = (f"{t.one:.2f} s", f"{t.shared:.2f} s", *(f"{share:.0%}" for share in shares), f"{t.others:.1f}")
             if together.first():
                 print(f"{name:<42}", *(f"{figure:>12}" for figure in figures), flush=True)
+        for name, value, unit in costs():
+            if together.first():
+                print(f"{name:<42} {value:>9.3f} {unit}", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,13 +1,14 @@
 """The commands that are disturbed on purpose, alone and under torchrun, and what comes out of them undisturbed."""
 
+import atexit
 import gzip
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache, reduce
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
@@ -18,7 +19,9 @@ import numpy as np
 from fire.blows import LONGEST
 from orbitpool import datasets, modelfile
 
-EPOCHS, IMAGES, BATCH = 60, 300, 10
+EPOCHS = {1: 60, 2: 20}  # by how many processes a command has; messages take their time
+IMAGES = 300
+COUNTED = "FIRE_UPDATES"  # names the file in which a command counts its updates
 RESTARTS = 2  # of workers by torchrun
 
 
@@ -37,15 +40,22 @@ class Job:
 
     def command(self, home: Path, folder: Path) -> list[str]:
         """What is run."""
-        words = [word.replace("HOME", str(home)).replace("OUT", str(folder)) for word in self.arguments]
+        known = {"HOME": str(home), "OUT": str(folder), "EPOCHS": str(EPOCHS[self.processes])}
+        words = [reduce(lambda w, name: w.replace(name, known[name]), known, word) for word in self.arguments]
         start = [] if self.processes == 1 else ["-m", "torch.distributed.run", "--standalone"]
         start += [] if self.processes == 1 else [f"--nproc-per-node={self.processes}", f"--max-restarts={RESTARTS}"]
         return [sys.executable, *start, "-m", "fire.small", *words]
 
     def start(self, home: Path, folder: Path, **streams: Any) -> "subprocess.Popen[str]":
         """The command, running."""
+        self.updates(home).unlink(missing_ok=True)
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
+        environment[COUNTED] = str(self.updates(home))
         return subprocess.Popen(self.command(home, folder), env=environment, text=True, **streams)
+
+    def updates(self, home: Path) -> Path:
+        """Where the last run keeps the number of its last update, which outlives a kill."""
+        return home / f"updates-{self.name}"
 
     def run(self, home: Path, folder: Path) -> tuple[int, str]:
         """The command, to its end: the exit status, and what it complained of."""
@@ -129,7 +139,7 @@ def results(folder: Path) -> Any:
 JOBS = (
     Job(
         "fit",
-        ("fit", "HOME/digits.npz", "--out", "OUT/model", "--components", "40", "--epochs", str(EPOCHS), "--json"),
+        ("fit", "HOME/digits.npz", "--out", "OUT/model", "--components", "40", "--epochs", "EPOCHS", "--json"),
         "model",
         model,
     ),
@@ -152,14 +162,15 @@ def unfinished(folder: Path) -> list[str]:
     return [path.name for path in folder.rglob(".*") if path.name.endswith((".partial", ".lock"))]
 
 
-@contextmanager
-def prepared(processes: int = 1) -> Iterator[tuple[Path, Sequence[Job]]]:
-    """A folder with data and a model, and the jobs, which have run there undisturbed."""
-    with TemporaryDirectory() as made:
-        home, jobs = Path(made), [replace(job, processes=processes) for job in JOBS]
-        write_data(home)
-        for job in jobs:
-            job.learn(home)
-            if job.name == "fit":
-                (home / "model").write_bytes((home / "whole-fit" / "model").read_bytes())
-        yield home, jobs
+@cache
+def prepared(processes: int = 1) -> tuple[Path, Sequence[Job]]:
+    """A folder with data and a model, kept until the end, and the jobs, which have run there undisturbed."""
+    folder = TemporaryDirectory()
+    atexit.register(folder.cleanup)
+    home, jobs = Path(folder.name), [replace(job, processes=processes) for job in JOBS]
+    write_data(home)
+    for job in jobs:
+        job.learn(home)
+        if job.name == "fit":
+            (home / "model").write_bytes((home / "whole-fit" / "model").read_bytes())
+    return home, jobs

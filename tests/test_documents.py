@@ -133,7 +133,16 @@ def test_snippets_and_commands_run(document, folder, monkeypatch, capsys):
 
 
 def test_the_plan_for_large_data_is_the_one_that_is_computed():
-    assert plan.table() in (HOME / "docs/scaling.md").read_text()
+    document = (HOME / "docs/scaling.md").read_text()  # python -m benchmarks.plan --write
+    assert plan.table() in document
+    assert plan.two_cores() in document
+
+
+def test_the_cost_model_is_near_to_what_was_measured():
+    for name, (model, rows) in plan.UPDATES.items():
+        assert 1000 * model.seconds(rows, 1) == pytest.approx(plan.H200[name], rel=0.1)
+    assert 1e12 * plan.H200["copy of 1 GiB, read and written"] == plan.MEMORY
+    assert 0 < plan.LEARNED < 1
 
 
 def check_arguments(command):

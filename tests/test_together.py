@@ -8,6 +8,7 @@ from sklearn.datasets import load_digits
 
 from orbitpool import TIOMP, TIRBM, ConvFeatures, LinearSVM, SoftmaxRegression, TIAutoencoder, load, together
 from orbitpool import transforms as T
+from orbitpool.classifiers import newton, preconditioner
 from spreading import spread
 
 QUARTERS = T.rotations(8, count=4, step=pi / 2)
@@ -115,6 +116,44 @@ def test_processes_classify_the_same(kind, pieces):
                 np.testing.assert_allclose(theirs, ours, atol=1e-5)
 
 
+def decided(standardize):
+    """A classifier on processes of which the second would decide otherwise, whatever there is to decide."""
+    X, y = load_digits(return_X_y=True)
+    second = together.place() == 1
+    cholesky = torch.linalg.cholesky_ex
+    failing = iter([second] + 100 * [False])  # one matrix has no root, on one of them
+    torch.linalg.cholesky_ex = lambda M: (lambda R, bad: (R, bad + next(failing)))(*cholesky(M))
+    if second:
+        newton.FLAT, newton.FORCING, preconditioner.DRIFT = 0.5, 0.9, 100.0
+    model = LinearSVM([0.001, 0.1, 1.0], tol=1e-2 if second else 1e-6, standardize=standardize)
+    model.set_params(random_state=np.random.RandomState(together.place()))
+    model.fit(X / 16, y)
+    return model.n_iter_, model.coef_, model.cv_results_["mean_test_score"], model.C_
+
+
+@pytest.mark.parametrize("standardize", [False, True])
+def test_processes_do_what_the_first_decides(standardize):
+    first, second = spread(decided, 2, standardize, timeout=60)
+    for theirs, ours in zip(first, second, strict=True):
+        np.testing.assert_array_equal(theirs, ours)
+
+
+def judged():
+    X, y = load_digits(return_X_y=True)
+    model = LinearSVM([0.0001, 0.001, 0.1], tol=1e-8).fit(
+        X[:1000] / 16, y[:1000], X_valid=X[1000:] / 16, y_valid=y[1000:]
+    )
+    return model.C_, model.cv_results_["mean_test_score"], model.coef_
+
+
+def test_processes_share_what_they_choose_by():
+    (alone,) = spread(judged, 1)
+    for processes in (2, 3):
+        for found in spread(judged, processes):
+            for theirs, ours in zip(found, alone, strict=True):
+                np.testing.assert_allclose(theirs, ours, atol=1e-5)
+
+
 def kept(path, n_iter):
     return parameters(fitted(LEARNERS["gaussian"], n_iter, checkpoint=path))
 
@@ -173,6 +212,37 @@ def different():
 
 def test_processes_with_data_of_their_own_are_refused():
     assert all("not the same on all 2 processes" in said for said in spread(different, 2))
+
+
+def said(what, X):
+    """What a method says of rows that are longer on one process, or in another order there."""
+    try:
+        what(X)
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+def other_rows():
+    X, y = rows("float32"), load_digits().target[:907]
+    images = X.reshape(-1, 8, 8)
+    rbm, svm = fitted(TIRBM(8), 1), LinearSVM().fit(X, y)
+    dense = ConvFeatures(TIOMP(4, T.identity(4), n_iter=1), n_patches=200, random_state=0).fit(images)
+    odd, methods = together.place(), (rbm.transform, rbm.pose, rbm.score, svm.predict, svm.decision_function)
+    longer = [said(method, X[: 800 + odd]) for method in methods]
+    longer.append(said(dense.transform, images[: 800 + odd]))
+    many = np.tile(X, (12, 1))[: 10_000 + odd]  # one row in ten thousand is a difference, too
+    longer.append(said(lambda X: LinearSVM().fit(X, np.arange(len(X)) % 2), many))
+    return longer, [said(rbm.transform, X[:: 1 - 2 * odd]), said(rbm.transform, X)]
+
+
+def test_other_rows_on_another_process_are_said_where_they_are_used():
+    for longer, (turned, same) in spread(other_rows, 2):
+        assert all("not the same on all 2 processes (" in said for said in longer)
+        assert all("rows 800 to 801" in said and "apart()" in said for said in longer[:-1])
+        assert "rows 10000 to 10001" in longer[-1]
+        assert "(other values)" in turned
+        assert same is None
 
 
 def joined_again():

@@ -1,15 +1,19 @@
 """Commands and scripts under torchrun itself, on the CPU."""
 
 import os
+import signal
+import socket
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 from sklearn.datasets import load_sample_images
 
-from orbitpool import load
+from orbitpool import TIRBM, load
 
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node"]
@@ -116,3 +120,97 @@ def test_a_worker_that_dies_is_started_again_and_goes_on_from_the_checkpoint(tmp
         assert stdout.count(f"begun {begun} times before") == 1
     one, two = (load(tmp_path / f"{name}.safetensors") for name in ("undisturbed", "dying"))
     assert np.array_equal(one.components_, two.components_)
+
+
+SLOW = """
+import os, sys, time
+import numpy as np
+from orbitpool import TIRBM, together
+
+class Slow(TIRBM):
+    def _update(self, state, v):
+        time.sleep(0.05)
+        return super()._update(state, v)
+
+Slow.__name__ = "TIRBM"
+checkpoint, out = sys.argv[1:]
+X = np.random.default_rng(0).random((1000, 16))
+with together.joined():
+    print("together:", together.processes(), "started before:", os.environ["TORCHELASTIC_RESTART_COUNT"], flush=True)
+    Slow(8, n_iter=40, batch_size=100, random_state=0, checkpoint=checkpoint, checkpoint_every=10).fit(X).save(out)
+"""
+
+
+class Agents:
+    """Launchers on one machine that stand for machines, each with one worker."""
+
+    def __init__(self, folder):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        conf = "last_call_timeout=2,join_timeout=60,keep_alive_interval=1,keep_alive_max_attempt=3"
+        self.command = [sys.executable, "-m", "torch.distributed.run", "--nnodes", "1:2", "--nproc-per-node", "1"]
+        self.command += ["--max-restarts", "3", "--rdzv-backend", "c10d", "--rdzv-endpoint", f"127.0.0.1:{port}"]
+        self.command += [
+            "--rdzv-id",
+            "test",
+            "--rdzv-conf",
+            conf,
+            "--local-addr",
+            "127.0.0.1",
+            "--monitor-interval",
+            "0.2",
+        ]
+        (folder / "script.py").write_text(SLOW)
+        self.command += [str(folder / "script.py"), str(folder / "checkpoint"), str(folder / "model")]
+        self.folder, self.running = folder, []
+
+    def start(self):
+        with (self.folder / f"said{len(self.running)}").open("w") as said:
+            environment = ENVIRONMENT | {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}  # see docs/scaling.md
+            process = subprocess.Popen(self.command, stdout=said, stderr=subprocess.STDOUT, env=environment)
+        self.running.append(process)
+        return len(self.running) - 1
+
+    def said(self, number):
+        return (self.folder / f"said{number}").read_text()
+
+    def wait_for(self, number, words, seconds=90):
+        until = time.monotonic() + seconds
+        while words not in self.said(number):
+            assert time.monotonic() < until, f"no {words!r} in:\n{self.said(number)}"
+            time.sleep(0.05)
+
+    def kill(self, number):
+        """As when a machine loses its power: the workers, too."""
+        if self.running[number].poll() is None:
+            process = self.running[number].pid
+            workers = Path(f"/proc/{process}/task/{process}/children").read_text().split()
+            for each in [process, *map(int, workers)]:
+                os.kill(each, signal.SIGKILL)
+            self.running[number].wait()
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="children are found in /proc")
+def test_a_machine_that_is_lost_and_one_that_takes_its_place_change_the_shares_alone(tmp_path):
+    agents = Agents(tmp_path)
+    try:
+        first = agents.start()
+        time.sleep(1)
+        lost = agents.start()
+        agents.wait_for(lost, "together: 2")
+        while not (tmp_path / "checkpoint").exists():
+            time.sleep(0.05)
+        agents.kill(lost)
+        agents.wait_for(first, "together: 1 started before: 1")  # alone
+        new = agents.start()
+        agents.wait_for(first, "together: 2 started before: 1")
+        agents.wait_for(new, "together: 2 started before: 0")
+        for number in (first, new):
+            assert agents.running[number].wait(90) == 0, agents.said(number)
+    finally:
+        for number in range(len(agents.running)):
+            agents.kill(number)
+    X = np.random.default_rng(0).random((1000, 16))
+    undisturbed = TIRBM(8, n_iter=40, batch_size=100, random_state=0).fit(X)
+    np.testing.assert_allclose(load(tmp_path / "model").components_, undisturbed.components_, rtol=0, atol=1e-5)

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import stat
 import subprocess
 import sys
 import threading
@@ -37,6 +38,28 @@ def holder(tmp_path):
 
 def names(folder):
     return sorted(path.name for path in folder.iterdir())
+
+
+def mode(path):
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions are those of POSIX")
+def test_a_file_keeps_its_permissions_and_a_new_one_has_the_users(tmp_path):
+    before = os.umask(0o027)
+    try:
+        with whole(tmp_path / "new"):
+            pass
+        assert mode(tmp_path / "new") == 0o640
+        for kept in (0o600, 0o664, 0o444):
+            (tmp_path / "new").chmod(kept)
+            with whole(tmp_path / "new") as file:
+                assert mode(next(tmp_path.glob(".new.*"))) == kept | 0o200  # nobody else reads what is being written
+                file.write(b"other")
+            assert mode(tmp_path / "new") == kept
+            assert (tmp_path / "new").read_bytes() == b"other"
+    finally:
+        os.umask(before)
 
 
 def test_a_lock_keeps_others_out_and_dies_with_its_process(holder, tmp_path):

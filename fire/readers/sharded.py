@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from fire.readers.arrays import npy, npz
+from fire.readers.arrays import npy
 from fire.readers.pictures import every, photograph, picture
 from fire.readers.reader import Reader, are_features, are_images
 from orbitpool import Shards
+from orbitpool.arrayfiles import write_npz
 from orbitpool.userdata import featurefolder
 
 
@@ -53,8 +54,14 @@ def folders() -> Iterator[Reader]:
     part = {"file": "part-00000.npz", "rows": 6, "features": 3, "items": 6, "of": "0"}
     manifest = json.dumps({"format": featurefolder.FORMAT, "model": "0", "parts": [part]}).encode()
     Z, labels = np.random.default_rng(3).random((6, 3), np.float32), np.array(list("aabbcc"))
-    files = {"z/manifest.json": manifest, "z/part-00000.npz": npz(features=Z, labels=labels, files=labels)}
+    mapped = io.BytesIO()
+    write_npz(mapped, features=Z, labels=labels, files=labels)
+    files = {"z/manifest.json": manifest, "z/part-00000.npz": mapped.getvalue()}
+
+    def read(folder: Path) -> Any:
+        parts, words = featurefolder.read(folder / "z")
+        assert np.array_equal(parts[0], Z), "other numbers than were written"
+        return np.concatenate(parts), words
+
     for victim in files:
-        yield Reader(
-            f"folder of features, {victim[2:]}", files, victim, lambda p: featurefolder.read(p / "z"), are_features
-        )
+        yield Reader(f"folder of features, {victim[2:]}", files, victim, read, are_features)

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import io
 import os
+import struct
 import tokenize
 import zipfile
 import zlib
 from collections.abc import Iterable
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 LARGE = 2**28  # bytes that an archive may unpack to, however small it is
 RATIO = 100  # beyond that, times what it takes packed: pictures do not shrink further, bombs do
+PADDING = 0xD935  # marks what fills up to a multiple, as in Android's archives
 
 # All that reading a damaged array has been seen to raise, besides ValueError.
 _DAMAGE = (
@@ -63,6 +65,46 @@ def read_npz(path: Path, names: Iterable[str] | None = None) -> dict[str, NDArra
         raise ValueError(f"{path} cannot be read as arrays ({_why(error)}); write it anew with numpy.savez") from error
 
 
+def map_npz(path: Path, name: str) -> NDArray[Any]:
+    """One array of an .npz file: mapped if `write_npz` wrote it, else read; its checksum is looked at in any case."""
+    with path.open("rb") as file:
+        try:
+            with zipfile.ZipFile(file) as archive:
+                info = archive.getinfo(f"{name}.npy")
+                found = _place(file, archive, info)
+                return _member(archive, info) if found is None else np.memmap(path, mode="r", **found)
+        except _DAMAGE as error:
+            raise ValueError(f"{path} cannot be read as arrays ({_why(error)}); write it anew") from error
+
+
+def _place(file: IO[bytes], archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> dict[str, Any] | None:
+    """Where an array lies in a file and what it is, if it lies there as it does in memory."""
+    if info.compress_type != zipfile.ZIP_STORED:
+        return None
+    with archive.open(info) as member:
+        shape, fortran, dtype = _header(member)
+        inside = member.tell()
+        while member.read(2**20):  # to the end, where its checksum is compared
+            pass
+    file.seek(info.header_offset + 26)
+    offset = info.header_offset + 30 + sum(struct.unpack("<HH", file.read(4))) + inside
+    whole = inside + prod(shape) * dtype.itemsize == info.file_size
+    if not whole or dtype.kind not in "fiub" or offset % dtype.alignment or prod(shape) == 0:
+        return None
+    return {"dtype": dtype, "shape": shape, "offset": offset, "order": "F" if fortran else "C"}
+
+
+def write_npz(file: IO[bytes], **arrays: NDArray[Any]) -> None:
+    """Write what `numpy.savez` writes, with every array at a multiple of 64 bytes, so that it can be mapped."""
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, array in arrays.items():
+            info = zipfile.ZipInfo(f"{name}.npy")
+            start = file.tell() + 30 + len(info.filename.encode()) + 4 + 20  # with what says how large it is
+            info.extra = struct.pack("<HH", PADDING, -start % 64) + bytes(-start % 64)
+            with archive.open(info, "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, array, allow_pickle=False)
+
+
 def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> NDArray[Any]:
     """One array, if it is as large as it says, and says what is likely."""
     if info.file_size > max(LARGE, RATIO * info.compress_size):
@@ -82,7 +124,7 @@ def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> NDArray[Any]:
     return array
 
 
-def _header(file: io.BytesIO) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+def _header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     version = np.lib.format.read_magic(file)
     read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
     if version not in read:

@@ -259,10 +259,12 @@ def _aligned(table: Table) -> str:
 
 def main() -> None:
     """Run a command; what goes wrong is one sentence and a non-zero exit."""
-    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))  # as Ctrl-C: what can be kept is kept
     try:
+        signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))  # as Ctrl-C: keep what can be kept
         with _joined():
             app()
+    except KeyboardInterrupt:
+        _fail(f"interrupted; {_kept()}", INTERRUPTED)
     except SystemExit as end:
         if end.code == INTERRUPTED:
             _fail(f"interrupted; {_kept()}", INTERRUPTED)

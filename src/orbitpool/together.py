@@ -14,15 +14,18 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import wraps
+from math import prod
 from typing import Any, ParamSpec
 
+import numpy as np
 import torch
 import torch.distributed as dist
 from sklearn.utils import check_random_state
 from torch import Tensor
-from torch.distributed.distributed_c10d import PrefixStore
-from torch.distributed.rendezvous import rendezvous
 
+from orbitpool import meeting
+
+LOOK = 64  # rows that tell whether processes were given the same
 FEWEST = 2  # rows a process, below which each does all of them
 PATIENCE = timedelta(days=1)  # for processes that are slower, or wait for others; torchrun sees those that have died
 
@@ -32,22 +35,11 @@ _apart: ContextVar[bool] = ContextVar("apart", default=False)
 
 @contextmanager
 def joined() -> Iterator[None]:
-    """Inside, the processes that torchrun has started work together; nothing happens if it has not, or if they do.
-
-    They meet anew after every restart: torchrun may keep one store for all of them, and in it addresses of processes
-    that have died, which `init_process_group` by itself would try to reach.
-    """
+    """Inside, the processes that torchrun has started work together; nothing happens if it has not, or if they do."""
     if int(os.environ.get("WORLD_SIZE", 1)) == 1 or "RANK" not in os.environ or dist.is_initialized():
         yield
         return
-    gpus, here = torch.cuda.device_count(), int(os.environ.get("LOCAL_RANK", 0))
-    if gpus:
-        torch.cuda.set_device(here % gpus)
-    enough = gpus >= int(os.environ.get("LOCAL_WORLD_SIZE", 1))
-    store, rank, size = next(rendezvous("env://"))
-    store = PrefixStore(f"start {os.environ.get('TORCHELASTIC_RESTART_COUNT', 0)}", store)
-    backend = None if enough else "gloo"  # NCCL wants a GPU for each process
-    dist.init_process_group(backend, timeout=PATIENCE, store=store, rank=rank, world_size=size)
+    meeting.begin(PATIENCE)
     try:
         yield
     except SystemExit as end:
@@ -113,6 +105,12 @@ class Part:
         if not later:
             finish()
         return finish
+
+    def same_(self, decided: Tensor) -> Tensor:
+        """What the first process has decided, in place: rounding may have the others decide otherwise."""
+        if not self.alone:
+            same_(decided)
+        return decided
 
     def mean(self, own: Tensor) -> Tensor:
         """The mean over all rows, from that over the own."""
@@ -197,19 +195,37 @@ def anywhere(here: bool) -> bool:
     return bool(t)
 
 
-def check_same(what: str, *numbers: float) -> None:
-    """Raise ValueError, on every process, unless all have the same numbers but for rounding."""
+def check_same(what: str, *numbers: float, **counts: int) -> None:
+    """Raise ValueError, on every process, unless all have the same counts, and the same numbers but for rounding."""
     if processes() == 1:
         return
-    t = torch.tensor(numbers, dtype=torch.float64)
+    t = torch.tensor([*counts.values(), *numbers], dtype=torch.float64)
     both = _carried(torch.cat([t, -t]))
     dist.all_reduce(both, dist.ReduceOp.MAX)
     high, low = both.cpu().chunk(2)
-    if not torch.allclose(high, -low, rtol=1e-4, atol=1e-6, equal_nan=True):
+    low, exact = -low, len(counts)
+    differ = [f"{k} {a:.0f} to {b:.0f}" for k, a, b in zip(counts, low, high, strict=False) if a != b]
+    if not torch.allclose(high[exact:], low[exact:], rtol=1e-4, atol=1e-6, equal_nan=True):
+        differ.append("other values")
+    if differ:
         raise ValueError(
-            f"{what} is not the same on all {processes()} processes; give every process all of it, and each takes its "
-            "own share, or work inside orbitpool.together.apart()"
+            f"{what} is not the same on all {processes()} processes ({', '.join(differ)}); give every process all of "
+            "it, and each takes its own share, or work inside orbitpool.together.apart()"
         )
+
+
+def check_rows(what: str, *pieces: Any, **counts: int) -> None:
+    """Raise ValueError, on every process, unless all have the same rows (n, ...), as far as some of them show."""
+    if processes() == 1:
+        return
+    sums = torch.zeros(2, LOOK, dtype=torch.float64)
+    for at, x in zip(sums, (pieces[0], pieces[-1]), strict=True):
+        some = x[:: max(1, len(x) // LOOK)][:LOOK]
+        values = some.double() if isinstance(some, Tensor) else torch.from_numpy(np.array(some, np.float64))
+        at[: len(some)] = values.flatten(1).sum(1)
+    first = pieces[0]
+    counts |= {"rows": sum(map(len, pieces)), "columns": prod(first.shape[1:]), "bytes a number": first.dtype.itemsize}
+    check_same(what, *sums.flatten().tolist(), **counts)
 
 
 def once(write: Callable[P, object]) -> Callable[P, None]:

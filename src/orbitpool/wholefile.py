@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from glob import escape
 from pathlib import Path
 from secrets import token_hex
+from stat import S_IMODE, S_IWUSR
 from tempfile import TemporaryFile
 from time import sleep
 from typing import IO
@@ -26,16 +27,24 @@ class InUse(OSError):
 
 @contextmanager
 def whole(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """A file to write to that takes its name when it is complete, and leaves nothing behind if that fails."""
+    """A file to write to that takes its name when it is complete, and leaves nothing behind if that fails.
+
+    It may be read and written by whom the file may whose place it takes.
+    """
     path = Path(os.path.realpath(path))  # a link stays one
     _check_plain(path)
     _clear(path)
+    mode = S_IMODE(path.stat().st_mode) if path.exists() else None
     partial, file = _begin(path)
     try:
         with file:
+            if mode is not None:
+                partial.chmod(mode | S_IWUSR)  # so that what a killed process leaves can be cleared away
             yield file
             file.flush()
             os.fsync(file.fileno())
+            if mode is not None:
+                partial.chmod(mode)
             os.replace(partial, path)
             _settle(path.parent)
     except BaseException as error:

@@ -13,7 +13,7 @@ import pytest
 import torch
 from numpy.testing import assert_allclose, assert_array_equal
 
-from orbitpool import TIOMP, TIRBM, Diverged, TIAutoencoder, load
+from orbitpool import TIOMP, TIRBM, Diverged, TIAutoencoder, load, modelfile
 from orbitpool import transforms as T
 from orbitpool.learners.training import _stalled
 
@@ -134,6 +134,28 @@ def test_ctrl_c_leaves_a_usable_saved_model(digits, tmp_path):
     assert model.transform(digits).shape == (len(digits), 8)
     assert_array_equal(load(tmp_path / "run").components_, model.components_)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+@pytest.mark.parametrize("when", ["the last epoch", "the last checkpoint"])
+def test_ctrl_c_at_the_very_end_loses_nothing_and_is_not_lost_itself(when, digits, tmp_path, monkeypatch):
+    class Struck(TIRBM):
+        def _end_epoch(self, state):
+            if when == "the last epoch" and state.at.epoch == 2:
+                signal.raise_signal(signal.SIGINT)
+            super()._end_epoch(state)
+
+    def write(path, *content, whole=modelfile.write):
+        if when == "the last checkpoint" and content[0]["counters"]["epoch"] == 3:
+            signal.raise_signal(signal.SIGINT)
+        whole(path, *content)
+
+    Struck.__name__ = "TIRBM"
+    monkeypatch.setattr(modelfile, "write", write)
+    model = Struck(8, n_iter=3, batch_size=20, random_state=0, checkpoint=tmp_path / "run", checkpoint_every=50)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(digits)
+    assert model.n_iter_ == load(tmp_path / "run").n_iter_ == 3
+    assert_array_equal(load(tmp_path / "run").components_, model.components_)
 
 
 def test_divergence_is_caught_and_the_last_good_parameters_are_kept(digits, tmp_path):

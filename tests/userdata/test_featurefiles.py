@@ -5,7 +5,7 @@ import sys
 import numpy as np
 import pandas
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 
 from orbitpool.userdata import featurefiles
 
@@ -21,6 +21,24 @@ def test_what_is_read_is_what_was_written(ending, tmp_path):
     found, labels = featurefiles.read(path)
     assert_allclose(found, Z, atol=1e-6)
     assert labels == COLUMNS["label"]
+
+
+def test_an_npz_is_mapped_and_numpys_own_is_read(tmp_path):
+    featurefiles.write(tmp_path / "ours.npz", Z, COLUMNS)
+    np.savez(tmp_path / "other.npz", features=Z, labels=COLUMNS["label"])
+    ours, other = (featurefiles.read(tmp_path / name)[0] for name in ("ours.npz", "other.npz"))
+    assert isinstance(ours, np.memmap)
+    assert ours.offset % 64 == 0
+    assert_array_equal(ours, Z)
+    assert_array_equal(other, Z)
+    held = np.load(tmp_path / "ours.npz")
+    assert_array_equal(held["features"], Z)
+    assert held["files"].tolist() == COLUMNS["file"]
+    damaged = bytearray((tmp_path / "ours.npz").read_bytes())
+    damaged[ours.offset + 7] ^= 1
+    (tmp_path / "ours.npz").write_bytes(damaged)
+    with pytest.raises(ValueError, match="CRC"):
+        featurefiles.read(tmp_path / "ours.npz")
 
 
 def test_parquet_is_a_table_for_others(tmp_path):

@@ -28,6 +28,16 @@ def test_classes_that_differ_are_told_apart_and_noise_is_not(said):
     assert poor["accuracy"] == pytest.approx(np.trace(poor["confusion"]) / 80)
 
 
+def test_pieces_are_judged_as_the_whole_is():
+    rng = np.random.default_rng(1)
+    y = np.repeat(["one", "two", "three", ""], 30)
+    Z = rng.normal(size=(120, 5)) + (y == "two")[:, None]
+    order = rng.permutation(120)
+    whole = judge(Z[order], y[order].tolist(), 3, 0, "cpu")
+    pieces = judge(np.split(Z[order], [7, 50]), y[order].tolist(), 3, 0, "cpu")
+    assert pieces.as_json() == whole.as_json()
+
+
 def test_of_many_classes_the_commonest_mistakes_are_named():
     confusion = 9 * np.eye(30, dtype=int)
     confusion[3, 7], confusion[29, 0] = 2, 5

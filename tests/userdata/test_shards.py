@@ -3,7 +3,11 @@
 import io
 import json
 import os
+import subprocess
+import sys
 import tarfile
+import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,11 +16,12 @@ from numpy.testing import assert_array_equal
 from PIL import Image
 
 import orbitpool
-from orbitpool import TIOMP, TIRBM, Shards
+from orbitpool import TIOMP, TIRBM, Shards, together
 from orbitpool.learners.shards import ShardRows
 from orbitpool.shards import shard_files
+from orbitpool.shards.parquet import ParquetShard
 from orbitpool.shards.tar import TarShard
-from orbitpool.userdata import featurefolder, images
+from orbitpool.userdata import featurefiles, featurefolder, images
 from orbitpool.userdata.reading import open_images
 from spreading import spread
 
@@ -170,6 +175,40 @@ def test_numbers_in_parquet_are_rows(tmp_path, digits):
     assert_array_equal(rows, np.column_stack([np.arange(20), digits[:20, :3]]))
 
 
+@pytest.mark.parametrize("groups_that_fit", [8, 3, 1])
+def test_row_groups_of_numbers_are_read_once_an_epoch_and_few_are_kept(tmp_path, monkeypatch, groups_that_fit):
+    import pandas as pd
+
+    rows = np.arange(1200.0).reshape(-1, 2)
+    for i, some in enumerate(np.split(rows, 3)):
+        pd.DataFrame(some, columns=["a", "b"]).to_parquet(tmp_path / f"{i}.parquet", row_group_size=50)
+    size = max(ParquetShard(path).whole_size for path in tmp_path.iterdir())
+    monkeypatch.setattr("orbitpool.shards.parquet.ROOM", groups_that_fit * size)
+    monkeypatch.setattr("orbitpool.learners.shards.ROOM", groups_that_fit * size)
+    read, read_rows = [], ParquetShard._read_rows
+    monkeypatch.setattr(ParquetShard, "_read_rows", lambda *group: read.append(group) or read_rows(*group))
+    shards = Shards(tmp_path, buffer=80)  # pieces of ten rows
+    source, read[:] = ShardRows(shards, None, CPU), []
+    batches = [batch.numpy() for batch in source.batches(32, 5, 0)]
+    assert len(read) == len(set(read)) >= 11  # of twelve, of which the first may be kept since it was looked at
+    assert source.shards._held.shards[0].groups.numbers.taken <= groups_that_fit * size
+    found = np.concatenate(batches)
+    assert not np.array_equal(found, rows)
+    assert_array_equal(found[np.argsort(found[:, 0])], rows)
+    again = np.concatenate([batch.numpy() for batch in source.batches(32, 5, 7)])
+    assert_array_equal(again, found[7 * 32 :])
+
+
+def test_no_two_choices_of_rows_are_drawn_alike(npy_shards, monkeypatch):
+    drawn, new = [], np.random.default_rng
+    monkeypatch.setattr(np.random, "default_rng", lambda key: drawn.append(new(key).random()) or new(key))
+    source = ShardRows(Shards(npy_shards, buffer=300), None, CPU)
+    source.look(10, 3)
+    assert len(list(source.batches(100, 3, 0))) > 1
+    assert len(drawn) > 3
+    assert len(set(drawn)) == len(drawn)
+
+
 def test_parquet_that_unpacks_to_more_than_it_can_mean_is_refused(tmp_path):
     """Equal values take next to no bytes in a file."""
     pyarrow = pytest.importorskip("pyarrow", reason="needs the extra parquet")
@@ -264,7 +303,9 @@ def test_features_in_parts_go_on_and_grow(command, model, image_shards, monkeypa
     code, says, _ = command("encode", model, image_shards / "tar", "--out", out)
     assert (code, says) == (0, f"{out}: 60 rows of 5 features\n")
     assert (out / "part-00000.npz").stat().st_mtime_ns == before
-    Z, labels = featurefolder.read(out)
+    parts, labels = featurefolder.read(out)
+    Z = np.concatenate(parts)
+    assert all(isinstance(part, np.memmap) for part in parts)
     assert_array_equal(Z, np.load(whole)["features"])
     assert labels == np.load(whole)["labels"].tolist()
     (image_shards / "tar/0.tar").rename(image_shards / "tar/3.tar")
@@ -273,9 +314,57 @@ def test_features_in_parts_go_on_and_grow(command, model, image_shards, monkeypa
     members = {"new.png": encoded(np.zeros((16, 16)))}
     tar(image_shards / "tar/4.tar", members)
     assert command("encode", model, image_shards / "tar", "--out", out)[1] == f"{out}: 61 rows of 5 features\n"
-    assert_array_equal(featurefolder.read(out)[0][:60], Z)
+    assert_array_equal(np.concatenate(featurefolder.read(out)[0])[:60], Z)
     assert json.loads((out / "manifest.json").read_text())["parts"][2]["items"] == 11
     assert command("classify", out, "--folds", 2)[0] in (0, 1)  # ten classes of few digits
+
+
+def written_together(folder, model):
+    """Parts by two processes, of which the second looks at the folder when the first has begun."""
+    if together.place() == 1:
+        begun = featurefolder._begun
+        featurefolder._begun = lambda *given: time.sleep(1) or begun(*given)
+    columns = {"file": ["x"] * 4, "label": [""] * 4}
+    encode = lambda places: (together.agreed(0) + np.ones((len(places), 2), np.float32), columns)  # noqa: E731
+    return [featurefolder.write(folder, model, list("abcd"), [""] * 4, encode) for _ in range(2)]
+
+
+def test_a_slow_process_does_not_take_what_a_fast_one_has_begun_for_another_run(model, tmp_path):
+    assert spread(written_together, 2, tmp_path / "z", model) == [[(4, 2), (4, 2)]] * 2
+
+
+CLASSIFYING = """
+import resource, sys
+from pathlib import Path
+import torch
+from orbitpool import cli
+from orbitpool.classifiers import LinearSVM, design
+
+torch.set_num_threads(1)
+design.CHUNK = 2**18
+LinearSVM(standardize=True).fit(torch.randn(2000, 50), torch.arange(2000) % 2)  # so that libraries have their own
+used = int(next(x for x in Path("/proc/self/status").read_text().splitlines() if x.startswith("VmData")).split()[1])
+resource.setrlimit(resource.RLIMIT_DATA, (1024 * used + int(sys.argv.pop()),) * 2)
+cli.main()
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="asks /proc how much memory is used")
+def test_a_folder_of_features_is_classified_in_less_memory_than_it_has(tmp_path):
+    rng, folder, parts = np.random.default_rng(0), tmp_path / "z", []
+    folder.mkdir()
+    for number in range(8):
+        y = np.arange(5000) % 2
+        Z = rng.normal(size=(5000, 500)).astype(np.float32) + 0.1 * y[:, None].astype(np.float32)
+        featurefiles.write(folder / f"part-{number:05}.npz", Z, {"file": ["x"] * 5000, "label": list("ab" * 2500)})
+        parts.append({"file": f"part-{number:05}.npz", "rows": 5000, "features": 500, "items": 5000, "of": ""})
+    manifest = {"format": featurefolder.FORMAT, "model": "", "parts": parts}
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    (tmp_path / "script.py").write_text(CLASSIFYING)
+    command = [sys.executable, tmp_path / "script.py", "classify", folder, "--folds", "2", "--json", "--quiet"]
+    done = subprocess.run([*map(str, command), str(6 * Z.nbytes)], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout.splitlines()[-1])["accuracy"] > 0.8
 
 
 def test_folders_that_are_not_ours_are_left_alone(command, model, image_shards, tmp_path):

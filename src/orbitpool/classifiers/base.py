@@ -77,22 +77,23 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         judged = None if X_valid is None else (self._inputs(X_valid), _numpy(y_valid))
         part = _share(X, codes)
         with torch.no_grad(), full_precision(device):
-            rows = Rows.of(_tensor(X), device, dtype, part)
+            rows = Rows.of(_tensor(X), device, dtype, part).resident()
             weights = torch.as_tensor(weight[part.own], device=device)[None].to(dtype)
             task = _Task(self, rows, torch.as_tensor(codes[part.own], device=device), len(self.classes_), weights)
             if judged is not None:
-                self._adopt(task, *self._choose_on(task, _tensor(judged[0]), judged[1]))
+                self._adopt(*self._choose_on(task, _tensor(judged[0]), judged[1]))
                 return self
             C, W = float(self.C) if np.ndim(self.C) == 0 else None, None
             self.cv_results_ = None
             if C is None:
                 C, W = self._choose(task, weights, y)
-            self._adopt(task, C, task.whole.design, task.whole.solve(C, W))
+            self._adopt(C, task.whole.design, task.whole.solve(C, W))
         return self
 
-    def _adopt(self, task: _Task, C: float, design: Design, solution: Solution) -> None:
+    def _adopt(self, C: float, design: Design, solution: Solution) -> None:
         """Make a solution the fitted model, and warn if it is none."""
         coefficients, intercept = design.raw(solution.W)
+        together.same_(coefficients, intercept)
         self.C_, self.n_iter_ = C, solution.n_iter
         self.coef_, self.intercept_ = coefficients[0].cpu().numpy(), intercept[0, :, 0].cpu().numpy()
         if not solution.converged:
@@ -106,8 +107,8 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _choose(self, task: _Task, weights: Tensor, y: Any) -> tuple[float, Tensor]:
         """The C of the best mean accuracy on held-out folds, the smallest of equals, and a start (1, K, D + 1)."""
-        own = task.X.part.own
-        train, test = (fold[:, own] for fold in self._folds(y, weights))
+        part = task.X.part
+        train, test = (part.same_(fold)[:, part.own] for fold in self._folds(y, weights))
         judged, tiny = test * weights, torch.finfo(weights.dtype).tiny
         problem, W, best, scores = task.weighted(train * weights), None, None, []
         for C in self._grid():
@@ -115,7 +116,8 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             W = solution.W
             right = (_winners(solution.F) == task.codes) * judged
             scores.append((task.X.total(right) / task.X.total(judged).clamp_min(tiny))[:, 0].cpu().numpy())
-            if np.mean(scores[-1]) > max((np.mean(s) for s in scores[:-1]), default=-1.0):
+            better = np.mean(scores[-1]) > max((np.mean(s) for s in scores[:-1]), default=-1.0)
+            if part.same_(torch.tensor(better)):
                 best = (C, W.mean(0, keepdim=True))
         self._record(scores)
         assert best is not None
@@ -125,12 +127,15 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """The C of the best accuracy on other rows, the smallest of equals, with the design and solution there."""
         check_consistent_length(range(sum(map(len, X)) if isinstance(X, list) else len(X)), y)
         problem, W, best, scores = task.whole, None, None, []
-        unseen = problem.design.on(X)
+        part = _share(X, np.unique(y, return_inverse=True)[1], "X_valid, or y_valid,")
+        unseen, own = problem.design.on(X, part), np.asarray(y)[part.own]
         for C in self._grid():
             solution = problem.solve(C, W)
             W = solution.W
             labels = self.classes_[_winners(unseen.respond(W))[0].cpu().numpy()]
-            scores.append(np.array([np.mean(labels == y)]))
+            right = torch.tensor([np.sum(labels == own)])
+            part.sum_(right)
+            scores.append(right.numpy() / part.n)
             if best is None or scores[-1] > best[0]:
                 best = (scores[-1], C, solution)
         self._record(scores)
@@ -222,6 +227,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         coefficients, intercept = (torch.as_tensor(a).to(device, dtype) for a in (self.coef_, self.intercept_))
         with torch.no_grad(), full_precision(device):
             pieces = [rows] if isinstance(rows, Tensor) else rows
+            together.check_rows("X", *pieces)
             part = together.part(sum(map(len, pieces)))
             parts = [x @ coefficients.T for x in Rows.of(pieces, device, dtype, part, CHUNK)]
             return part.gather(torch.cat(parts).add_(intercept)).to(pieces[0].device)
@@ -296,13 +302,12 @@ def _in_pieces(X: Any) -> bool:
     return isinstance(X, (list, tuple)) and len(X) > 0 and all(getattr(x, "ndim", 0) == 2 for x in X)
 
 
-def _share(X: Any, codes: Any) -> together.Part:
+def _share(X: Any, codes: Any, what: str = "X, or y,") -> together.Part:
     """The rows that are this process's, if all processes were given the same."""
     pieces, n = X if isinstance(X, list) else [X], len(codes)
     if together.processes() == 1:
         return together.alone(n)
-    some = [float(np.sum(_numpy(x[:: max(1, n // 64)][:64]), dtype=np.float64)) for x in (pieces[0], pieces[-1])]
-    together.check_same("X, or y,", n, pieces[0].shape[1], int((codes * np.arange(1, n + 1)).sum()), *some)
+    together.check_rows(what, *pieces, labels=int((codes * np.arange(1, n + 1)).sum()))
     part = together.part(n)
     return together.alone(n) if part.whole else part
 

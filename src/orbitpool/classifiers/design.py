@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import torch
 from torch import Tensor
 
-from orbitpool.together import Part, alone
+from orbitpool.together import Part
 
 CHUNK = 2**22  # values that are squared or converted at a time
 PIECE = 2**26  # values of a piece of X that are brought to the device at a time
@@ -48,6 +48,13 @@ class Rows:
             pieces += torch.split(own, max(1, most // x.shape[1])) if len(own) else ()
             start += len(x)
         return cls(pieces, device, dtype, part)
+
+    def resident(self) -> Self:
+        """The same with all pieces on the GPU that computes, if they take at most a quarter of what is free there."""
+        size = self.dtype.itemsize * sum(x.numel() for x in self.pieces)
+        if self.device.type != "cuda" or 4 * size > torch.cuda.mem_get_info(self.device)[0]:
+            return self
+        return replace(self, pieces=list(self))
 
     @property
     def width(self) -> int:
@@ -94,10 +101,9 @@ class Design:
             squares = variance + mean.square()
         return cls(X, shift, scale, torch.cat([squares, torch.ones_like(squares[..., :1])], -1))
 
-    def on(self, X: Tensor | Sequence[Tensor]) -> Design:
-        """The same shift and scale for other inputs."""
-        n = len(X) if isinstance(X, Tensor) else sum(map(len, X))
-        rows = Rows.of(X, self.X.device, self.X.dtype, alone(n))
+    def on(self, X: Tensor | Sequence[Tensor], part: Part) -> Design:
+        """The same shift and scale for a part of other inputs."""
+        rows = Rows.of(X, self.X.device, self.X.dtype, part)
         return Design(rows, self.shift, self.scale, self.moment)
 
     def respond(self, W: Tensor) -> Tensor:

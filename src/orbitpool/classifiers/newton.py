@@ -1,4 +1,7 @@
-"""Newton's method with truncated conjugate gradients, for many linear models over the same rows at once."""
+"""Newton's method with truncated conjugate gradients, for many linear models over the same rows at once.
+
+Processes that share the rows have the same weights but for rounding, and do what the first one decides by its own.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +52,7 @@ def minimise(
         g = problem.gradient(W, F)
         share = problem.norm(g) / start.clamp_min(torch.finfo(W.dtype).tiny)
         value = problem.value(W, F)
-        done |= ((share <= tol) & (gain <= tol * value)) | (gain <= eps * value)
+        problem.agree(done.logical_or_(((share <= tol) & (gain <= tol * value)) | (gain <= eps * value)))
         if n_iter == max_iter or bool(done.all()):
             break
         d, U = problem.direction(g, F, share.pow(0.25).clamp_max(FORCING), ~done)
@@ -68,6 +71,7 @@ class _Problem:
         self.penalty = torch.ones_like(W[:1, :1])
         self.penalty[..., -1] = loss.bias_penalty
         self.tiny, self.eps = torch.finfo(W.dtype).tiny, torch.finfo(W.dtype).eps
+        self.agree = design.X.part.same_
 
     def dot(self, a: Tensor, b: Tensor) -> Tensor:
         """The inner product of each independent problem, (B, K or 1, 1)."""
@@ -106,14 +110,14 @@ class _Problem:
             Hp = self.design.collect(self.loss.bend(curvature, q)).addcmul_(self.penalty, p)
             self.n_products += 1
             bent = self.dot(p, Hp)
-            active = active & (bent > self.eps * size)  # else what is left of p is rounding
+            active = self.agree(active & (bent > self.eps * size))  # else what is left of p is rounding
             alpha = torch.where(active, rz / bent, 0)
             d.addcmul_(alpha, p)
             U.addcmul_(alpha, q)
             r.addcmul_(alpha, Hp, value=-1)
             z = self.level(inverse(r))
             before, rz = rz, self.dot(r, z)
-            active = active & (rz > target)
+            active = self.agree(active & (rz > target))
             if not bool(active.any()):
                 break
             beta = torch.where(active, rz / before, 0)
@@ -136,11 +140,11 @@ class _Problem:
         for _ in range(SEARCH_STEPS):
             at = torch.addcmul(F, t, U)
             slope = pull + t * stiffness + self.dot_rows(self.loss.slope(at), U)
-            if bool((slope.abs() <= FLAT * first.abs()).all()):
+            if bool(self.agree((slope.abs() <= FLAT * first.abs()).all())):
                 break
             low, high = torch.where(slope < 0, t, low), torch.where(slope < 0, high, t)
             bend = stiffness + self.dot_rows(self.loss.bend(self.loss.curvature(at), U), U)
             step = torch.minimum(t - slope / bend.clamp_min(self.tiny), 4 * t)
             middle = torch.where(high.isinf(), 2 * low, (low + high) / 2)
-            t = torch.where((step > low) & (step < high), step, middle)
+            t = self.agree(torch.where((step > low) & (step < high), step, middle))
         return t

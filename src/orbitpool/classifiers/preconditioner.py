@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from orbitpool.classifiers.design import Design
+from orbitpool.together import Part
 
 Inverse = Callable[[Tensor], Tensor]  # applied to (B, K, D + 1)
 DRIFT = 2.0  # factor by which the mass of the curvature may change before the shared matrix is factored anew
@@ -64,7 +65,7 @@ class Preconditioner:
         own, n = diagonal * active, design.X.part.n
         counting = design.X.total(own.count_nonzero()[None])
         if self._pays(own, own[..., 0].numel(), int(counting), self.last):
-            self.kind, inverse = Kind.OWN, _inverse(_grams(design, own), penalty)
+            self.kind, inverse = Kind.OWN, _inverse(_grams(design, own), penalty, design.X.part)
         if inverse is None and self._pays(own, 1, n, self.plain):
             self.kind, inverse = Kind.SHARED, self._shared(penalty, float(mass.mean()))
         if inverse is None:
@@ -89,8 +90,9 @@ class Preconditioner:
     def _shared(self, penalty: Tensor, mass: float) -> Inverse | None:
         if self.gram is None:
             self.gram = self.design.gram(0, self.weight)
-        if not self.mass / DRIFT <= mass <= self.mass * DRIFT:
-            self.mass, self.shared = mass, _inverse(mass * self.gram[None], penalty)
+        part = self.design.X.part
+        if part.same_(torch.tensor(not self.mass / DRIFT <= mass <= self.mass * DRIFT)):
+            self.mass, self.shared = mass, _inverse(mass * self.gram[None], penalty, part)
         return self.shared
 
 
@@ -99,7 +101,7 @@ def _grams(design: Design, weight: Tensor) -> Tensor:
     return torch.stack([design.gram(b, row) for b, rows in enumerate(weight) for row in rows])
 
 
-def _inverse(M: Tensor, penalty: Tensor) -> Inverse | None:
+def _inverse(M: Tensor, penalty: Tensor, part: Part) -> Inverse | None:
     """The inverse of M + penalty, one M for all or one for each of B K; None if it has no root. M is overwritten."""
     explicit, n = M.is_cuda, M.shape[-1]  # on a GPU triangular systems are slow
     diagonal = M.diagonal(dim1=-2, dim2=-1)
@@ -108,7 +110,9 @@ def _inverse(M: Tensor, penalty: Tensor) -> Inverse | None:
     M.mul_(scale).mul_(scale.mT)
     diagonal += 4 * n**0.5 * torch.finfo(M.dtype).eps  # what rounding may take from it
     root, failed = torch.linalg.cholesky_ex(M)
-    if bool(failed.any()):
+    failures = failed.count_nonzero()[None]
+    part.sum_(failures)  # on any process
+    if bool(failures):
         return None
     if explicit:
         M.zero_()

@@ -13,6 +13,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
+from orbitpool import together
 from orbitpool.discovery import Discovery, auto
 from orbitpool.images.encoding import Dense
 from orbitpool.images.module import ConvModule
@@ -281,6 +282,7 @@ class ConvFeatures(AroundLearner):
         for _, images in groups:
             check_channels(images, channels)
             check_grid(images, self._patch, self.stride, self.grid)
+        together.check_rows("X", *(images for _, images in groups), sizes=len(groups))
 
     def _normalize(self, patches: Tensor) -> Tensor:
         return patches if self.contrast is None else normalize_contrast(patches, self.contrast)

@@ -30,6 +30,7 @@ def whitening(x: Tensor, eps: float, orders: Sequence[Tensor] = ()) -> tuple[Ten
     With orders (D,), they are those of the rows in all these orders of their columns. If the orders are quarter turns,
     a patch that is turned and whitened is the same as one that is whitened and turned.
     """
+    together.check_rows("X", x)
     part = together.part(len(x))
     x = x[part.own]
     mean = part.mean(x.mean(0))

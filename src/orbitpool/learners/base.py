@@ -150,7 +150,7 @@ class Learner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             source = self._source(X, reset=True)
             data = source.fingerprint() if self.checkpoint else None
             restored = files.restore(self, data, source.device) if data else None
-            together.check_same("the checkpoint", restored is not None)
+            together.check_same("the checkpoint", there=restored is not None)
             seed = restored.at.seed if restored else seed_of(self.random_state)
             held_out = None
             if self.early_stopping:
@@ -213,9 +213,8 @@ class Learner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def _train(self, state: State, source: Source, session: Session, **options: Any) -> None:
         self._session, save = session, options.get("save")
         self._place(state)
-        seen, now = session.watched.double(), state.at
-        found = *seen.shape, float(seen.sum()), float(seen.square().sum())
-        together.check_same("X, or the checkpoint,", now.seed, now.epoch, now.batch, *found)
+        now = state.at
+        together.check_rows("X, or the checkpoint,", session.watched, seed=now.seed, epoch=now.epoch, batch=now.batch)
         together.same_(*(state.tensors[name] for name in sorted(state.tensors)))  # a file has them in any order
         batches = source.n_batches(self.batch_size)
         try:
@@ -333,6 +332,8 @@ class Learner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         source = self._rows(X, reset=False)
+        if shared:
+            together.check_rows("X", source.X)
         f = make(self._parameters(source.device, source.dtype))
         result = _each(f, source, rows) if shared else _each_alone(f, source, rows)
         return result.to(source.X.device) if isinstance(source.X, Tensor) else result.cpu().numpy()

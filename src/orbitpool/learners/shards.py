@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+from bisect import bisect_right
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate, pairwise
+from itertools import accumulate, groupby, islice, pairwise
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,7 @@ from torch import Tensor
 
 from orbitpool.learners.checks import whole
 from orbitpool.learners.sources import convert, working_dtype
-from orbitpool.shards import Files, Shard, Together, open_shard, shard_files
+from orbitpool.shards import ROOM, Files, Groups, Shard, Together, open_shard, shard_files
 
 PIECES = 8  # of the buffer, each read at once from one place
 SAMPLED = 16  # pieces whose first rows stand for all
@@ -28,7 +30,9 @@ class Shards:
     Files are .npy (n, features) or (n, height, width[, channels]); .parquet of numbers, in columns or in lists, or of
     encoded images in a column `image`; or .tar of images of one size, which count as 0-1. `fit` goes through them in
     an order that depends on the seed and the epoch alone: pieces of all files are shuffled, and rows within a buffer
-    of some pieces. A run that is stopped goes on from its checkpoint without reading again what it has seen.
+    of some pieces. Row groups of a .parquet are read whole, once an epoch: up to eight are gone through side by side,
+    as many as fit into 1 GiB, so that some tens of megabytes each are best. A run that is stopped goes on from its
+    checkpoint without reading again what it has seen.
 
     Parameters
     ----------
@@ -43,13 +47,15 @@ class Shards:
         self.files, self.buffer = shard_files(files), buffer
         if not self.files:
             raise ValueError(f"{files} names no shards; give a folder or a pattern of .npy, .parquet or .tar files")
-        self._held = Together([open_shard(path) for path in self.files])
+        groups = Groups()
+        self._held = Together([open_shard(path, groups) for path in self.files])
         most = max(1, buffer // PIECES)
         self.pieces: list[Piece] = [
             (number, start, stop)
             for number, shard in enumerate(self._held.shards)
             for start, stop in pairwise(shard.cuts(most))
         ]
+        self.units = [list(unit) for _, unit in groupby(self.pieces, self._unit)]
         self.row_shape: tuple[int, ...] = self._held.shards[0].values(range(1)).shape[1:]
         for shard in self._held.shards:
             self._check(shard, shard.row_shape or self.row_shape)
@@ -78,6 +84,18 @@ class Shards:
         """Whether rows here and there are read without what lies between."""
         return all(shard.scattered for shard in self._held.shards)
 
+    @property
+    def at_once(self) -> int:
+        """How many units to read side by side, so that what they keep in memory fits there."""
+        largest = max(shard.whole_size for shard in self._held.shards)
+        return max(1, min(PIECES, ROOM // max(1, largest)))
+
+    def _unit(self, piece: Piece) -> tuple[int, int]:
+        """The same for pieces of a stretch that is read whole, even for one of them."""
+        number, start, _ = piece
+        wholes = self._held.shards[number].wholes
+        return number, bisect_right(wholes, start) if wholes else start
+
     def _check(self, shard: Shard, shape: tuple[int, ...]) -> None:
         if shape != self.row_shape:
             raise ValueError(
@@ -96,21 +114,19 @@ class ShardRows:
 
     def look(self, rows: int, seed: int) -> Tensor:
         """Random rows out of some random pieces, (n, D1)."""
-        rng, taken, count = np.random.default_rng([seed, 1]), [], 0
+        rng, taken, count = np.random.default_rng([seed, 2]), [], 0
         for number in rng.permutation(len(self.shards.pieces)):
             taken.append(self.shards.read(self.shards.pieces[number]))
             count += len(taken[-1])
-            if count >= max(4 * rows, rows) or count >= self.shards.buffer:
+            if count >= 4 * rows or count >= self.shards.buffer:
                 break
         held = np.concatenate(taken)
         return self._convert(held[np.sort(rng.permutation(len(held))[:rows])])
 
     def batches(self, size: int, order: int | None, skip: int) -> Iterator[Tensor]:
         """Minibatches in an order that depends on the seed alone; what is skipped is not read."""
-        blocks = (
-            np.concatenate([self.shards.read(piece) for piece in block])[rows]
-            for block, rows in self._blocks(order, skip * size)
-        )
+        read = self.shards.read
+        blocks = (np.concatenate(list(map(read, block)))[rows] for block, rows in self._blocks(order, skip * size))
         return map(self._convert, _cut(blocks, size))
 
     def chosen(self, size: int, order: int | None, skip: int) -> Iterator[Tensor | Scattered]:
@@ -122,11 +138,10 @@ class ShardRows:
 
     def _blocks(self, order: int | None, skip: int) -> Iterator[tuple[list[Piece], NDArray[np.int64]]]:
         """Some pieces at a time, and the order of their rows, without the first `skip`."""
-        pieces = self.shards.pieces
-        rng = None if order is None else np.random.default_rng([order, 0])
-        shuffled = pieces if rng is None else [pieces[i] for i in rng.permutation(len(pieces))]
-        for number, start in enumerate(range(0, len(shuffled), PIECES)):
-            block = shuffled[start : start + PIECES]
+        units = self.shards.units
+        shuffled = range(len(units)) if order is None else np.random.default_rng([order, 0]).permutation(len(units))
+        at_once = 1 if order is None else self.shards.at_once
+        for number, block in enumerate(_side_by_side((units[i] for i in shuffled), at_once)):
             count = sum(stop - first for _, first, stop in block)
             if skip >= count:
                 skip -= count
@@ -178,6 +193,24 @@ def _places(piece: Piece) -> NDArray[np.int64]:
     """The number of the shard and the place there of every row of a piece, (n, 2)."""
     number, start, stop = piece
     return np.stack([np.full(stop - start, number), np.arange(start, stop)], axis=1)
+
+
+def _side_by_side(units: Iterable[list[Piece]], at_once: int) -> Iterator[list[Piece]]:
+    """Eight pieces at a time, in turn out of so many units, each of which is gone through from its beginning."""
+    waiting, running = iter(units), deque[deque[Piece]]()
+    block: list[Piece] = []
+    while True:
+        running.extend(deque(unit) for unit in islice(waiting, at_once - len(running)))
+        if not running:
+            break
+        unit = running.popleft()
+        block.append(unit.popleft())
+        running.extend([unit] if unit else [])
+        if len(block) == PIECES:
+            yield block
+            block = []
+    if block:
+        yield block
 
 
 def _cut(blocks: Iterable[NDArray[Any]], size: int) -> Iterator[NDArray[Any]]:

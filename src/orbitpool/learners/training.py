@@ -145,14 +145,18 @@ def train(
     """Train until `n_iter` epochs are done, early stopping ends it, or the user does; the state reached.
 
     The order of the inputs depends on the seed and the epoch alone. `save` is called every `save_every` updates, at the
-    end, and when the user interrupts.
+    end, and when the user interrupts. An interruption that comes when all is learned is raised once that is saved.
     """
     watch, updates, now = Watch(model, state), Updates(model, state), state.at
     # processes that work together each read their own rows of a batch
     batches = source.batches if together.processes() == 1 else getattr(source, "chosen", source.batches)
+
+    def over() -> bool:
+        return now.epoch >= n_iter or _stalled(now.history, patience)
+
     with _interruptible() as interrupted:
         stop = together.anywhere(interrupted())
-        while now.epoch < n_iter and not stop and not _stalled(now.history, patience):
+        while not over() and not stop:
             start = perf_counter() - now.seconds
             for v in batches(batch_size, now.seed + now.epoch if shuffle else None, now.batch):
                 figures = updates(v)
@@ -172,8 +176,11 @@ def train(
                     progress.epoch(now)
                 stop = together.anywhere(interrupted())
             watch.look(state)
-    if save:
-        save(state)
+        if save:
+            save(state)
+        late = together.anywhere(interrupted()) and over()
+    if late:
+        raise KeyboardInterrupt
     if stop:
         warnings.warn("training was interrupted; the model is as after its last update", stacklevel=4)
     return state
@@ -283,7 +290,9 @@ def _end_epoch(model: Model, state: State, start: float) -> None:
 def _stalled(history: dict[str, list[float]], patience: int | None) -> bool:
     """Whether the held-out error has been at its best `patience` or more epochs ago."""
     errors = history.get("validation_error", [])
-    return patience is not None and bool(errors) and len(errors) - 1 - errors.index(min(errors)) >= patience
+    if patience is None or not errors:
+        return False
+    return bool(together.agreed(int(len(errors) - 1 - errors.index(min(errors)) >= patience)))
 
 
 @contextmanager

@@ -4,6 +4,7 @@ Nothing is ever unpacked to a disk, so names in an archive are names and nothing
 """
 
 from orbitpool.shards.files import Chained, Files, Together, open_shard, shard_files
+from orbitpool.shards.parquet import ROOM, Groups
 from orbitpool.shards.shard import Shard
 
-__all__ = ["Chained", "Files", "Shard", "Together", "open_shard", "shard_files"]
+__all__ = ["ROOM", "Chained", "Files", "Groups", "Shard", "Together", "open_shard", "shard_files"]

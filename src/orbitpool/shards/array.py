@@ -18,6 +18,8 @@ class ArrayShard:
     """A .npy file, mapped."""
 
     scattered = True
+    wholes: Sequence[int] = ()
+    whole_size = 0
 
     def __init__(self, path: Path) -> None:
         self.path, self.array = path, read_npy(path)

@@ -12,7 +12,7 @@ from typing import Any
 
 from orbitpool.imagefiles import endings
 from orbitpool.shards.array import ArrayShard
-from orbitpool.shards.parquet import ParquetShard
+from orbitpool.shards.parquet import Groups, ParquetShard
 from orbitpool.shards.shard import Shard
 from orbitpool.shards.tar import TarShard
 
@@ -49,11 +49,11 @@ def _in_folder(folder: Path) -> list[Path]:
     return sorted(found)
 
 
-def open_shard(path: Path) -> Shard:
-    """A shard, by the ending of its name."""
+def open_shard(path: Path, groups: Groups | None = None) -> Shard:
+    """A shard, by the ending of its name; what is kept of a .parquet is kept with that of others in `groups`."""
     if (ending := path.suffix.lower()) not in OPENERS:
         raise ValueError(f"{path} ends in {path.suffix!r}; shards end in {', '.join(OPENERS)}")
-    shard: Shard = OPENERS[ending](path)
+    shard: Shard = ParquetShard(path, groups) if ending == ".parquet" else OPENERS[ending](path)
     return shard
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 from importlib import import_module
 from itertools import accumulate
 from pathlib import Path
@@ -16,9 +15,19 @@ from numpy.typing import NDArray
 
 from orbitpool.arrayfiles import LARGE, RATIO
 from orbitpool.imagefiles import decode_image
+from orbitpool.shards.kept import Kept
 from orbitpool.shards.shard import Empty, Numbered, stacked, understood
 
 CELLS = 16  # images that are unpacked at a time
+ROOM = 2**30  # bytes of row groups that are kept, of all files together
+OPEN = 8  # row groups of images that are gone through at the same time
+
+
+class Groups:
+    """What is kept of the row groups of some files: those of numbers whole, of those of images the place reached."""
+
+    def __init__(self) -> None:
+        self.numbers, self.images = Kept(ROOM), Kept(OPEN)
 
 
 class ParquetShard:
@@ -27,14 +36,13 @@ class ParquetShard:
     row_shape: tuple[int, ...] | None = None
     scattered = False
 
-    def __init__(self, path: Path) -> None:
-        self.path, size = path, path.stat().st_size
+    def __init__(self, path: Path, groups: Groups | None = None) -> None:
+        self.path, self.groups, size = path, groups or Groups(), path.stat().st_size
         with understood(path, "a .parquet of images or numbers"):
             self.file = _pyarrow().ParquetFile(path, memory_map=True)
             meta, schema = self.file.metadata, self.file.schema_arrow
-            groups = [meta.row_group(g) for g in range(meta.num_row_groups)]
-            values = sum(group.column(c).num_values for group in groups for c in range(group.num_columns))
-            unpacked = max(sum(group.total_byte_size for group in groups), 4 * values)  # equal values take no bytes
+            parts = [_unpacked(meta.row_group(g)) for g in range(meta.num_row_groups)]
+            unpacked = sum(parts)
             if meta.num_rows <= 0 or not 0 <= unpacked <= max(LARGE, RATIO * size):
                 raise ValueError(f"{meta.num_rows:,} rows of {unpacked:,} bytes in a file of {size:,} are not likely")
             self.column = next((name for name in ("image", "jpg", "png") if name in schema.names), None)
@@ -48,8 +56,8 @@ class ParquetShard:
         self.ends: list[int] = list(accumulate(sizes))
         self.names: Sequence[str] = Numbered(path.name, self.ends[-1])
         self.labels: Sequence[str] = [_word(x) for x in labels] or Empty(self.ends[-1])
-        self._rows = lru_cache(1)(self._read_rows)
-        self._ahead: tuple[int, int, list[Any], Iterator[Any]] = (-1, 0, [], iter(()))
+        self.wholes: Sequence[int] = self.ends
+        self.whole_size = 0 if self.column else 2 * max(parts)  # columns of several types become doubles
 
     def __len__(self) -> int:
         return self.ends[-1]
@@ -64,17 +72,16 @@ class ParquetShard:
         """The cell of an image: some are read at a time, so that going forwards is cheap and memory stays bounded."""
         number = bisect_right(self.ends, i)
         place = i - (self.ends[number - 1] if number else 0)
-        group, start, cells, more = self._ahead
+        key, kept = (self, number), self.groups.images
         with understood(self.path, "a .parquet of images or numbers"):
-            if group != number or place < start:
-                batches = self.file.iter_batches(CELLS, row_groups=[number], columns=[self.column], use_threads=False)
-                start, cells, more = 0, [], (batch.column(0).to_pylist() for batch in batches)
-            while place >= start + len(cells):
-                start, cells = start + len(cells), next(more, [])
-                if not cells:
-                    raise ValueError(f"row {i} is not there")
-        self._ahead = number, start, cells, more
-        return cells[place - start]
+            ahead = kept.get(key, lambda: _Ahead(self, number))
+            if place < ahead.start:
+                kept.drop(key)
+                ahead = kept.get(key, lambda: _Ahead(self, number))
+            cell = ahead.at(place)
+        if i + 1 == self.ends[number]:
+            kept.drop(key)
+        return cell
 
     def value(self, i: int, grey: bool) -> NDArray[np.uint8]:
         """An image, out of memory."""
@@ -92,12 +99,37 @@ class ParquetShard:
             return stacked(self, items)
         number = bisect_right(self.ends, items[0])
         first = self.ends[number - 1] if number else 0
-        return self._rows(number)[items[0] - first : items[-1] + 1 - first]
+        rows = self.groups.numbers.get((self, number), lambda: self._read_rows(number), lambda held: held.nbytes)
+        some: NDArray[Any] = rows[items[0] - first : items[-1] + 1 - first]
+        return some
 
     def cuts(self, most: int) -> list[int]:
         """Its own row groups, which are read whole, cut further where they are larger."""
         starts = [0, *self.ends[:-1]]
         return sorted({c for a, b in zip(starts, self.ends, strict=True) for c in (*range(a, b, most), b)} | {0})
+
+
+class _Ahead:
+    """A way through the images of a row group, forwards."""
+
+    def __init__(self, shard: ParquetShard, number: int) -> None:
+        batches = shard.file.iter_batches(CELLS, row_groups=[number], columns=[shard.column], use_threads=False)
+        self.more: Iterator[list[Any]] = (batch.column(0).to_pylist() for batch in batches)
+        self.start, self.cells = 0, list[Any]()
+
+    def at(self, place: int) -> Any:
+        """The cell at a place that is not behind."""
+        while place >= self.start + len(self.cells):
+            self.start, self.cells = self.start + len(self.cells), next(self.more, [])
+            if not self.cells:
+                raise ValueError(f"row {place} of a row group is not there")
+        return self.cells[place - self.start]
+
+
+def _unpacked(group: Any) -> int:
+    """Bytes of a row group in memory, at least; equal values take none in the file."""
+    values = sum(group.column(c).num_values for c in range(group.num_columns))
+    return int(max(group.total_byte_size, 4 * values))
 
 
 def _word(value: Any) -> str:

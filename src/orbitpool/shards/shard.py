@@ -20,6 +20,8 @@ class Shard(Protocol):
     labels: Sequence[str]
     row_shape: tuple[int, ...] | None  # of an item as a row, where that is known without reading
     scattered: bool  # whether items here and there are read without what lies between
+    wholes: Sequence[int]  # where stretches end that are read whole, whatever is asked for; none if there are no such
+    whole_size: int  # bytes that the largest of them takes in memory
 
     def __len__(self) -> int:
         """How many items."""

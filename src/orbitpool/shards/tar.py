@@ -20,6 +20,8 @@ class TarShard:
 
     row_shape: tuple[int, ...] | None = None
     scattered = True
+    wholes: Sequence[int] = ()
+    whole_size = 0
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -13,10 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orbitpool import together
-from orbitpool.arrayfiles import read_npz
+from orbitpool.arrayfiles import map_npz, read_npz, write_npz
 from orbitpool.learners.checks import one_of
 from orbitpool.userdata.items import Columns
 from orbitpool.wholefile import check_place, whole
+
+AT_ONCE = 2**24  # bytes of features that are looked at together
 
 
 def check(path: Path) -> None:
@@ -35,7 +37,7 @@ def write(path: Path, Z: NDArray[Any], columns: Columns) -> None:
 
 
 def read(path: Path) -> tuple[NDArray[Any], list[str]]:
-    """Features (N, F) of a file, and the label of each row."""
+    """Features (N, F) of a file, mapped if it is an .npz, and the label of each row."""
     one_of(
         f"{path} is no file of features with labels, and a model needs a source beside it: the ending",
         path.suffix,
@@ -54,7 +56,7 @@ def _checked(Z: NDArray[Any], labels: Iterable[Any]) -> tuple[NDArray[Any], list
     words = [str(label) for label in labels]
     if Z.ndim != 2 or Z.dtype.kind != "f" or 0 in Z.shape or len(Z) != len(words):
         raise ValueError(f"it holds {len(words)} labels for features of shape {Z.shape} and type {Z.dtype}")
-    if not np.isfinite(Z).all():
+    if not all(np.isfinite(some).all() for some in np.array_split(Z, -(-Z.nbytes // AT_ONCE))):
         raise ValueError("its features are not all finite")
     return Z, words
 
@@ -65,7 +67,7 @@ def _write_npy(file: Any, Z: NDArray[Any], columns: Columns) -> None:
 
 def _write_npz(file: Any, Z: NDArray[Any], columns: Columns) -> None:
     arrays: dict[str, Any] = {f"{name}s": np.array(column) for name, column in columns.items()}
-    np.savez(file, features=Z, **arrays)
+    write_npz(file, features=Z, **arrays)
 
 
 def _write_csv(file: Any, Z: NDArray[Any], columns: Columns) -> None:
@@ -83,8 +85,7 @@ def _write_parquet(file: Any, Z: NDArray[Any], columns: Columns) -> None:
 
 
 def _read_npz(path: Path) -> tuple[NDArray[Any], list[str]]:
-    held = read_npz(path, ("features", "labels"))
-    return held["features"], held["labels"].tolist()
+    return map_npz(path, "features"), read_npz(path, ("labels",))["labels"].tolist()
 
 
 def _read_csv(path: Path) -> tuple[NDArray[Any], list[str]]:

@@ -9,12 +9,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
+from orbitpool import together
 from orbitpool.progress import say
 from orbitpool.userdata import featurefiles
 from orbitpool.userdata.items import Columns
@@ -35,7 +36,7 @@ def write(folder: Path, model: Path, names: Sequence[str], labels: Sequence[str]
     """Encode what is missing in a folder, part by part; how many rows and columns there are in all."""
     folder.mkdir(parents=True, exist_ok=True)
     with alone(folder / MANIFEST):
-        manifest = _begun(folder, hashlib.sha256(model.read_bytes()).hexdigest())
+        manifest = together.told(partial(_begun, folder, hashlib.sha256(model.read_bytes()).hexdigest()))
         parts = manifest["parts"]
         for number, start in enumerate(range(0, len(names), ROWS)):
             places = range(start, min(start + ROWS, len(names)))
@@ -57,8 +58,8 @@ def write(folder: Path, model: Path, names: Sequence[str], labels: Sequence[str]
     return sum(part["rows"] for part in parts), max((part["features"] for part in parts), default=0)
 
 
-def read(folder: Path) -> tuple[NDArray[Any], list[str]]:
-    """All features (N, F) of a folder, and the label of each row."""
+def read(folder: Path) -> tuple[list[NDArray[Any]], list[str]]:
+    """The features (n, F) of every part of a folder, mapped, and the label of each row of all."""
     parts = [part for part in load(folder)["parts"] if part["rows"]]
     if not parts:
         raise ValueError(f"{folder} holds no features yet; encode some first")
@@ -68,7 +69,7 @@ def read(folder: Path) -> tuple[NDArray[Any], list[str]]:
             raise ValueError(
                 f"{folder / part['file']} is not what {MANIFEST} says; give the orbitpool encode command again"
             )
-    return np.concatenate([Z for Z, _ in pairs]), [label for _, labels in pairs for label in labels]
+    return [Z for Z, _ in pairs], [label for _, labels in pairs for label in labels]
 
 
 def load(folder: Path) -> dict[str, Any]:
@@ -90,12 +91,13 @@ def load(folder: Path) -> dict[str, Any]:
 
 
 def _begun(folder: Path, model: str) -> dict[str, Any]:
-    """The manifest to go on with."""
+    """The manifest to go on with: by one process for all, of which a slow one would find what a fast one has made."""
     if not (folder / MANIFEST).exists():
         if next(folder.glob("[!.]*"), None) is not None:
             raise ValueError(f"{folder} holds other files and no {MANIFEST}; give a new folder as --out")
         manifest: dict[str, Any] = {"format": FORMAT, "model": model, "parts": []}
-        _save(folder, manifest)  # before the first part, so that a run that dies in between can go on
+        with together.apart():
+            _save(folder, manifest)  # before the first part, so that a run that dies in between can go on
         return manifest
     manifest = load(folder)
     if manifest["model"] != model:

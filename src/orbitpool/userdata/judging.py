@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,26 +69,37 @@ class Judgement:
         }
 
 
-def judge(Z: NDArray[Any], labels: list[str], folds: int, seed: int, device: str) -> Judgement:
-    """Cross-validate a linear SVM on features (N, F) with N labels, "" for rows that do not count."""
+def judge(Z: NDArray[Any] | list[NDArray[Any]], labels: list[str], folds: int, seed: int, device: str) -> Judgement:
+    """Cross-validate a linear SVM on features (N, F), or on pieces of them, with N labels, "" where none is known.
+
+    No rows are copied, so that pieces may be mapped files: rows that are not to be learned from have no weight.
+    """
     whole("folds", folds, 2)
-    known = np.array([name != "" for name in labels])
-    y, X = np.array(labels)[known], Z[known]
-    classes, counts = np.unique(y, return_counts=True)
+    y = np.array(labels)
+    known = np.flatnonzero(y != "")
+    classes, counts = np.unique(y[known], return_counts=True)
     _check_classes(classes, counts, folds)
-    if not known.all():
-        say(f"{(~known).sum():,} of {len(y) + (~known).sum():,} rows have no label and are left out")
+    if len(known) < len(y):
+        say(f"{len(y) - len(known):,} of {len(y):,} rows have no label and are left out")
+    y[y == ""] = classes[0]  # as good as any
     accuracies, chosen, guessed = [], [], np.empty_like(y)
     with task("classify", folds) as progress:
-        for train, test in StratifiedKFold(folds, shuffle=True, random_state=seed).split(X, y):
+        for train, test in _split(known, y, folds, seed):
             progress.step(f"{len(train):,} rows to learn from, {len(test):,} to judge by")
-            svm = LinearSVM(
-                STRENGTHS, cv=min(3, _fewest(y[train])), standardize=True, tol=1e-3, device=device, random_state=seed
-            )
-            guessed[test] = svm.fit(X[train], y[train]).predict(X[test])
+            within = list(_split(train, y, min(3, _fewest(y[train])), seed))
+            svm = LinearSVM(STRENGTHS, cv=within, standardize=True, tol=1e-3, device=device)
+            svm.fit(Z, y, sample_weight=np.isin(np.arange(len(y)), train).astype(float))
+            guessed[test] = svm.predict(Z)[test]
             accuracies.append(float((guessed[test] == y[test]).mean()))
             chosen.append(float(svm.C_))
-    return Judgement(classes.tolist(), accuracies, chosen, confusion_matrix(y, guessed, labels=classes))
+    confusion = confusion_matrix(y[known], guessed[known], labels=classes)
+    return Judgement(classes.tolist(), accuracies, chosen, confusion)
+
+
+def _split(rows: NDArray[Any], y: NDArray[Any], folds: int, seed: int) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
+    """Those of some rows to learn from and those to judge by, for every fold."""
+    for train, test in StratifiedKFold(folds, shuffle=True, random_state=seed).split(rows, y[rows]):
+        yield rows[train], rows[test]
 
 
 def _fewest(y: NDArray[Any]) -> int:

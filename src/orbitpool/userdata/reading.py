@@ -13,7 +13,7 @@ from orbitpool.arrayfiles import read_npy, read_npz
 from orbitpool.datasets.photographs import OUTSIDE, class_files, read_image
 from orbitpool.datasets.store import DataCorrupt
 from orbitpool.learners.checks import one_of
-from orbitpool.shards import Chained, Together, open_shard, shard_files
+from orbitpool.shards import Chained, Groups, Together, open_shard, shard_files
 from orbitpool.tables import rows
 
 Bytes = NDArray[np.uint8]
@@ -122,10 +122,10 @@ def _files(top: Path, names: Sequence[str], labels: Sequence[str], strict: bool,
 
 def _shards(files: Sequence[Path], strict: bool) -> Images:
     """The images in .npy, .tar or .parquet files; those of a file that is damaged as a whole are left out."""
-    opened, problems = [], []
+    opened, problems, groups = [], [], Groups()
     for path in files:
         try:
-            opened.append(open_shard(path))
+            opened.append(open_shard(path, groups))
         except ValueError as error:
             if strict:
                 raise
