@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
+from orbitpool.excerpt import excerpt
 from orbitpool.transforms import TransformSet
 from orbitpool.transforms.motions import centres, grid
 from orbitpool.transforms.set import by
@@ -44,7 +45,7 @@ def operator_sheet(transforms: TransformSet, image: ArrayLike) -> NDArray[np.uin
     from PIL import Image, ImageDraw, ImageFont
 
     if not isinstance(transforms, TransformSet):
-        raise TypeError(f"{transforms!r:.60} is a {type(transforms).__name__}; give a set of operators")
+        raise TypeError(f"{excerpt(transforms)} is a {type(transforms).__name__}; give a set of operators")
     field = transforms.field_shape
     shown = np.asarray(image, dtype=np.float64)
     if len(field) != 2 or shown.size != field[0] * field[1]:
