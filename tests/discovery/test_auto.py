@@ -99,6 +99,32 @@ def test_what_cannot_be_judged_is_said(upright_digits):
         ConvFeatures(TIRBM(4, "automatic")).fit(upright_digits)
 
 
+def test_images_that_do_not_differ_have_no_transformations(upright_digits):
+    """Though whatever is done to them cannot be told."""
+    bright = np.linspace(0, 1, 600)[:, None, None]
+    repeated = np.repeat(upright_digits[:1], 600, 0)
+    for X in (np.zeros((600, 12, 12)), np.ones((600, 12, 12)), bright * np.ones((600, 12, 12)), repeated):
+        with pytest.raises(ValueError, match=r"the 600 images differ by nothing but brightness .*; give images that"):
+            discover(X)
+    flat = np.ones((600, 12, 12), np.float32)
+    for model in (TIRBM(4, "auto"), ConvFeatures(TIOMP(4, "auto"), n_patches=600)):
+        with pytest.raises(ValueError, match="the 600 images differ by nothing but brightness"):
+            model.fit(flat)
+
+
+def test_numbers_that_hide_all_others_are_said(upright_digits):
+    odd = upright_digits.copy()
+    odd[3, 4, 5] = 1e30
+    with pytest.raises(ValueError, match=r"go up to 1e\+30, and beside 18 of 1797 images .*; drop images with"):
+        discover(odd)
+
+
+@pytest.mark.parametrize("power", [-100, -40, 123])
+def test_it_does_not_matter_how_large_numbers_are(brief, upright_digits, power):
+    expected = discover(upright_digits, random_state=0).findings
+    assert discover(upright_digits * np.float32(2.0**power), random_state=0).findings == expected
+
+
 @pytest.fixture
 def brief(monkeypatch):
     """A discovery that takes no time, and whose findings are not to be relied upon."""
