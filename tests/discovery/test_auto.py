@@ -220,6 +220,12 @@ def test_what_are_no_real_numbers_is_refused(X):
         discover(X)
 
 
+def test_a_list_that_is_no_array_is_refused(upright_digits):
+    for X in ([upright_digits[:600], upright_digits[600:1100]], [*upright_digits[:600], upright_digits[0, 1:]]):
+        with pytest.raises(ValueError, match=rf"X is a list of {len(X)} that makes no array .*; give images of one"):
+            discover(X)
+
+
 @pytest.mark.parametrize("patch", [1, 2, 3, 17])
 def test_patches_that_have_no_poses_are_refused(patch, upright_digits):
     with pytest.raises(ValueError, match=f"{patch}×{patch} pixels"):

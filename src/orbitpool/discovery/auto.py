@@ -256,7 +256,12 @@ def in_numbers() -> dict[str, float]:
 
 def real_images(X: Any) -> Any:
     """An array or a tensor (N, H, W, C), not copied, out of images (N, H, W[, C]) or square rows of real numbers."""
-    x = X.detach() if isinstance(X, Tensor) else np.asarray(X)
+    try:
+        x = X.detach() if isinstance(X, Tensor) else np.asarray(X)
+    except ValueError as error:  # a list that is no array
+        raise ValueError(
+            f"X is a {type(X).__name__} of {len(X)} that makes no array ({error}); give images of one size, not batches"
+        ) from error
     if x.is_complex() if isinstance(x, Tensor) else x.dtype.kind not in "fiub":
         raise ValueError(f"X is of type {x.dtype}; give images of real numbers, all of one size")
     if x.ndim == 2 and 0 not in x.shape:
