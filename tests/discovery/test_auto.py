@@ -16,6 +16,7 @@ from orbitpool import transforms as T
 from orbitpool.discovery import Discovery, discover
 from orbitpool.discovery.auto import conclude
 from orbitpool.discovery.candidates import Move
+from orbitpool.discovery.picture import explained
 from orbitpool.discovery.telling import overlaps
 from orbitpool.together import seed_of
 
@@ -86,6 +87,8 @@ def test_the_picture_shows_what_was_found(turned, tmp_path):
     twin = Discovery.from_json(turned.to_json())  # from a file, without examples
     with Image.open(twin.picture(tmp_path / "without.png")) as picture:
         assert picture.height < height
+    assert explained(turned).startswith("Each row moves two of the images")
+    assert explained(twin).startswith("Images were moved further and further; files keep none to show")
 
 
 def test_what_cannot_be_judged_is_said(upright_digits):
