@@ -18,7 +18,7 @@ from sklearn.datasets import load_digits
 
 from orbitpool import TIRBM, LinearSVM
 from orbitpool import transforms as T
-from orbitpool.images.pictures import mosaic
+from orbitpool.pictures import mosaic
 
 
 def slant(image, amount):

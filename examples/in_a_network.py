@@ -18,7 +18,7 @@ from torch import nn
 
 from orbitpool import TIRBM, datasets
 from orbitpool import transforms as T
-from orbitpool.images.pictures import mosaic
+from orbitpool.pictures import mosaic
 
 digits = datasets.turned_digits()
 turns = T.rotations(16, count=16, step=pi / 8)

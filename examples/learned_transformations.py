@@ -23,7 +23,7 @@ from PIL import Image
 from orbitpool import TIRBM, LinearSVM, datasets
 from orbitpool import transforms as T
 from orbitpool.discovery import draw_operators, learn_transforms
-from orbitpool.images.pictures import mosaic
+from orbitpool.pictures import mosaic
 
 data, rng = datasets.turned_digits(), np.random.default_rng(0)
 unknown = [radians(angle) for angle in (-130, -75, -20, 40, 110)]

@@ -19,7 +19,7 @@ from sklearn.pipeline import make_pipeline
 from orbitpool import TIRBM, datasets
 from orbitpool import transforms as T
 from orbitpool.images import ZCA, ContrastNormalizer, dense_patches, random_patches
-from orbitpool.images.pictures import mosaic, orientation_entropy
+from orbitpool.pictures import mosaic, orientation_entropy
 
 photographs = torch.from_numpy(np.stack(datasets.sample_photographs()))[..., None]
 generator = torch.Generator().manual_seed(0)

@@ -21,7 +21,7 @@ import torch
 from orbitpool import TIRBM, datasets
 from orbitpool import transforms as T
 from orbitpool.images import ZCA, ContrastNormalizer, random_patches
-from orbitpool.images.pictures import mosaic
+from orbitpool.pictures import mosaic
 
 home, rows = Path(mkdtemp()), 100_000
 photographs = torch.from_numpy(np.stack(datasets.sample_photographs()))[..., None]

@@ -21,7 +21,7 @@ from sklearn.datasets import load_digits
 
 from orbitpool import TIRBM, LinearSVM
 from orbitpool import transforms as T
-from orbitpool.images.pictures import mosaic
+from orbitpool.pictures import mosaic
 
 rng, digits = np.random.default_rng(0), load_digits()
 order = rng.permutation(len(digits.images))[:1500]

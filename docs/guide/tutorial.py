@@ -20,7 +20,7 @@ import numpy as np
 import orbitpool
 from orbitpool import TIRBM, LinearSVM, datasets
 from orbitpool import transforms as T
-from orbitpool.images.pictures import mosaic
+from orbitpool.pictures import mosaic
 
 digits = datasets.turned_digits()
 print(digits.X_train.shape, digits.X_test.shape)

@@ -18,7 +18,7 @@ import numpy as np
 
 from orbitpool import TIRBM, Diverged, LinearSVM, datasets
 from orbitpool import transforms as T
-from orbitpool.images.pictures import mosaic
+from orbitpool.pictures import mosaic
 
 digits = datasets.turned_digits()
 USUAL = {

@@ -14,7 +14,7 @@ from orbitpool.classifiers import LinearSVM
 from orbitpool.experiments.drawing import file_of
 from orbitpool.experiments.figures import POSES, draw_natural, natural_patches
 from orbitpool.experiments.invariance import EXPLORED, MOVES, Models, Study, learn
-from orbitpool.images.pictures import Bytes, mosaic, png
+from orbitpool.pictures import Bytes, mosaic, png
 from orbitpool.progress import is_shown, task
 from orbitpool.report import Page, Picture, Section, Table, write
 from orbitpool.report.figures import Contents, drawn, invariance, similarities

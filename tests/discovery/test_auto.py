@@ -16,6 +16,7 @@ from orbitpool import transforms as T
 from orbitpool.discovery import Discovery, discover
 from orbitpool.discovery.auto import conclude
 from orbitpool.discovery.candidates import Move
+from orbitpool.discovery.picture import explained
 from orbitpool.discovery.telling import overlaps
 from orbitpool.together import seed_of
 
@@ -86,6 +87,8 @@ def test_the_picture_shows_what_was_found(turned, tmp_path):
     twin = Discovery.from_json(turned.to_json())  # from a file, without examples
     with Image.open(twin.picture(tmp_path / "without.png")) as picture:
         assert picture.height < height
+    assert explained(turned).startswith("Each row moves two of the images")
+    assert explained(twin).startswith("Images were moved further and further; files keep none to show")
 
 
 def test_what_cannot_be_judged_is_said(upright_digits):
@@ -97,6 +100,32 @@ def test_what_cannot_be_judged_is_said(upright_digits):
         TIRBM(4, "automatic").fit(upright_digits)
     with pytest.raises(ValueError, match=r"transforms is 'automatic'; give .*'auto'"):
         ConvFeatures(TIRBM(4, "automatic")).fit(upright_digits)
+
+
+def test_images_that_do_not_differ_have_no_transformations(upright_digits):
+    """Though whatever is done to them cannot be told."""
+    bright = np.linspace(0, 1, 600)[:, None, None]
+    repeated = np.repeat(upright_digits[:1], 600, 0)
+    for X in (np.zeros((600, 12, 12)), np.ones((600, 12, 12)), bright * np.ones((600, 12, 12)), repeated):
+        with pytest.raises(ValueError, match=r"the 600 images differ by nothing but brightness .*; give images that"):
+            discover(X)
+    flat = np.ones((600, 12, 12), np.float32)
+    for model in (TIRBM(4, "auto"), ConvFeatures(TIOMP(4, "auto"), n_patches=600)):
+        with pytest.raises(ValueError, match="the 600 images differ by nothing but brightness"):
+            model.fit(flat)
+
+
+def test_numbers_that_hide_all_others_are_said(upright_digits):
+    odd = upright_digits.copy()
+    odd[3, 4, 5] = 1e30
+    with pytest.raises(ValueError, match=r"go up to 1e\+30, and beside 18 of 1797 images .*; drop images with"):
+        discover(odd)
+
+
+@pytest.mark.parametrize("power", [-100, -40, 123])
+def test_it_does_not_matter_how_large_numbers_are(brief, upright_digits, power):
+    expected = discover(upright_digits, random_state=0).findings
+    assert discover(upright_digits * np.float32(2.0**power), random_state=0).findings == expected
 
 
 @pytest.fixture
@@ -192,6 +221,12 @@ def test_any_array_of_real_numbers_will_do(brief, upright_digits):
 def test_what_are_no_real_numbers_is_refused(X):
     with pytest.raises(ValueError, match=r"X is of type .*; give images of real numbers"):
         discover(X)
+
+
+def test_a_list_that_is_no_array_is_refused(upright_digits):
+    for X in ([upright_digits[:600], upright_digits[600:1100]], [*upright_digits[:600], upright_digits[0, 1:]]):
+        with pytest.raises(ValueError, match=rf"X is a list of {len(X)} that makes no array .*; give images of one"):
+            discover(X)
 
 
 @pytest.mark.parametrize("patch", [1, 2, 3, 17])

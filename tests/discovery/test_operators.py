@@ -186,10 +186,45 @@ def test_noise_has_no_name():
     assert name(corner, (8, 8), (8, 8))[0] == "operator"
 
 
+UNRELATED = (
+    r"pairs that were left out are nearer to their own input, moved, than to another in \d+% of cases, where 70%"
+)
+
+
 def test_pairs_that_have_nothing_in_common_are_refused():
     X, Y = np.random.default_rng(0).normal(size=(2, 300, 64))
-    with pytest.raises(ValueError, match=r"operators leave \d+% of 300 partners unexplained.* check that row i of Y"):
+    with pytest.raises(ValueError, match=UNRELATED + ".* check that row i of Y"):
         learn_transforms(X, Y, 2, 8, random_state=0)
+
+
+@pytest.mark.parametrize(("pairs", "count"), [(1300, 2), (1300, 8), (200, 2)])
+def test_images_that_are_alike_but_no_partners_are_refused(turned_digits, pairs, count):
+    """Digits are bright in the middle, so that what operators make of any digit explains most of any other."""
+    X = turned_digits.X_train[:pairs]
+    with pytest.raises(ValueError, match=UNRELATED):
+        learn_transforms(X, np.random.default_rng(0).permutation(X), count, 16, random_state=0)
+
+
+def test_few_pairs_and_partners_in_noise_are_related(turned_digits):
+    X, Y, _ = pairs(turned_digits.X_train.astype(float), T.rotations(16, 2, pi / 2, border="zero"))
+    noisy = Y + Y.std() * np.random.default_rng(0).normal(size=Y.shape)
+    assert len(learn_transforms(X, noisy, 2, 16, random_state=0)) == 2
+    assert learn_transforms(X[:60], Y[:60], 2, 16, random_state=0).labels == ("identity", "turn by 90 degrees")
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1e20, 1e35])
+def test_it_does_not_matter_how_large_numbers_are(patches, scale):
+    X, Y, _ = pairs(patches[:400], T.mirrors(14))
+    expected = learn_transforms(X, Y, 2, 14, random_state=0)
+    found = learn_transforms(X * scale, Y * scale, 2, 14, random_state=0)
+    assert_allclose(found.to_dense(), expected.to_dense(), atol=1e-4)
+
+
+def test_inputs_that_do_not_vary_are_refused(patches):
+    same, bright = np.ones((100, 14, 14)), np.random.default_rng(0).random((100, 1, 1))
+    for X, Y, what in ((same, same, "inputs"), (bright * same, same, "inputs"), (patches[:100], same, "partners")):
+        with pytest.raises(ValueError, match=f"all {what} are the same but for their brightness.*: give others"):
+            learn_transforms(X, Y, 2, 14)
 
 
 @pytest.mark.parametrize(

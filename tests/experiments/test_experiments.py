@@ -11,8 +11,8 @@ import pytest
 
 from orbitpool.experiments import figures, images, making, phones, recipes, results, runner
 from orbitpool.experiments.figures import natural_patches
-from orbitpool.images.pictures import mosaic, orientation_entropy, save_png
 from orbitpool.learners import TIRBM
+from orbitpool.pictures import mosaic, orientation_entropy, save_png
 
 
 def test_every_row_of_the_paper_is_there():

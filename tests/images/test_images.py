@@ -138,6 +138,19 @@ def test_images_of_different_sizes_are_encoded_each_at_its_own(colour_images):
             clone(features).fit(images)
 
 
+@pytest.mark.parametrize("learner", LEARNERS, ids=lambda learner: type(learner).__name__)
+def test_a_list_may_hold_images_of_different_types(learner, colour_images):
+    """In any order, and also if filters were learned from yet another type."""
+    bytes_ = (255 * colour_images[:3]).round().astype(np.uint8)
+    X = [bytes_[0], (bytes_[1, :30] / 255).astype(np.float32), bytes_[2, :, 1:] / 255]
+    features = ConvFeatures(learner, n_patches=2000, random_state=0).fit(colour_images.astype(np.float32))
+    each = np.concatenate([features.transform(image[None]) for image in X])
+    for order in ([0, 1, 2], [2, 0, 1]):
+        assert_allclose(features.transform([X[i] for i in order]), each[order], atol=1e-5)
+    assert features.transform(X).dtype == np.float64
+    assert features.transform(X[:2]).dtype == np.float32
+
+
 @pytest.mark.parametrize(
     ("learner", "patch_size"), [*((learner, None) for learner in LEARNERS[1:4]), (TIOMP(4, n_iter=1), (5, 6))]
 )

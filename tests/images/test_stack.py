@@ -112,6 +112,13 @@ def test_kinds_of_images(fitted, images, monkeypatch):
     assert len(fitted.get_feature_names_out()) == 10
 
 
+def test_a_list_may_hold_images_of_different_types(fitted, images):
+    small, large = images[0].astype(np.float32), np.pad(images[1], ((2, 2), (1, 1))).astype(np.float64)
+    each = np.concatenate([fitted.transform(image[None]) for image in (small, large)])
+    for order in ([0, 1], [1, 0]):
+        assert_allclose(fitted.transform([(small, large)[i] for i in order]), each[order], atol=1e-4)
+
+
 def test_both_layers_give_features(fitted, images, tmp_path):
     both = stack(both=True).fit(images)
     below, above = np.split(both.transform(images), [24], axis=1)

@@ -125,6 +125,20 @@ def test_bad_inputs_are_refused(learner, digits):
 
 
 @pytest.mark.parametrize("learner", LEARNERS)
+def test_a_list_is_an_array_and_batches_come_from_a_generator(learner, digits):
+    """Even or uneven, rows or images, of arrays or of tensors."""
+    images = digits.reshape(-1, 8, 8)
+    model = learner(4, n_iter=1, random_state=0)
+    for whole in (digits, images, torch.from_numpy(digits)):
+        for batches in ([whole[:600], whole[600:1200]], (whole[:600], whole[600:1100])):
+            with pytest.raises(ValueError, match=r"X is a .* of 2 that holds an array of shape \(600, .*a generator"):
+                model.fit(batches)
+        model.fit(iter(batches))
+    expected = model.fit(digits[:50]).components_
+    assert_allclose(model.fit(list(digits[:50])).components_, expected)
+
+
+@pytest.mark.parametrize("learner", LEARNERS)
 def test_any_real_numbers_will_do(learner, digits):
     model = learner(4, n_iter=1, random_state=0).fit(digits)
     expected = model.transform(digits)

@@ -12,7 +12,7 @@ from orbitpool import transforms
 from orbitpool.datasets import move_digits
 from orbitpool.experiments.drawing import file_of
 from orbitpool.experiments.invariance import EXPLORED, MOVES, STEP, Study, learn
-from orbitpool.images.pictures import png
+from orbitpool.pictures import png
 from orbitpool.report import Page, report, write
 from orbitpool.report.figures import invariance
 

@@ -8,7 +8,7 @@ import pytest
 
 from orbitpool import demo
 from orbitpool.experiments import recipes, results
-from orbitpool.images.pictures import mosaic, save_png, sheet
+from orbitpool.pictures import mosaic, save_png, sheet
 from orbitpool.report import Page, Picture, Section, Table, report, write
 from orbitpool.report.page import html, markdown
 

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import avg_pool2d, interpolate
 
@@ -23,6 +22,7 @@ from orbitpool.discovery.candidates import Move, candidates, window_of
 from orbitpool.discovery.ranges import APART, BUDGET, MIRRORED, Ranges, needed, ranges, reach
 from orbitpool.discovery.telling import overlaps
 from orbitpool.kernels import choose_device
+from orbitpool.pictures import Bytes, save_png
 from orbitpool.transforms import TransformSet
 from orbitpool.transforms.families import as_shape
 from orbitpool.transforms.set import by
@@ -95,13 +95,11 @@ class Discovery:
 
     def picture(self, path: str | os.PathLike[str]) -> Path:
         """Draw examples that were moved, and overlaps by amount, to a PNG file."""
-        from orbitpool.images.pictures import save_png  # images need learners, and learners this module
-
         return save_png(self.drawn(), path)
 
-    def drawn(self, what: str = "") -> NDArray[np.uint8]:
+    def drawn(self, what: str = "") -> Bytes:
         """The picture itself, (rows, columns, 3), which may say what the images are."""
-        from orbitpool.discovery.picture import draw
+        from orbitpool.discovery.picture import draw  # which needs this module
 
         return draw(self, what)
 
@@ -256,7 +254,12 @@ def in_numbers() -> dict[str, float]:
 
 def real_images(X: Any) -> Any:
     """An array or a tensor (N, H, W, C), not copied, out of images (N, H, W[, C]) or square rows of real numbers."""
-    x = X.detach() if isinstance(X, Tensor) else np.asarray(X)
+    try:
+        x = X.detach() if isinstance(X, Tensor) else np.asarray(X)
+    except ValueError as error:  # a list that is no array
+        raise ValueError(
+            f"X is a {type(X).__name__} of {len(X)} that makes no array ({error}); give images of one size, not batches"
+        ) from error
     if x.is_complex() if isinstance(x, Tensor) else x.dtype.kind not in "fiub":
         raise ValueError(f"X is of type {x.dtype}; give images of real numbers, all of one size")
     if x.ndim == 2 and 0 not in x.shape:

@@ -134,7 +134,7 @@ def _errors(x: Tensor, y: Tensor, maps: Tensor) -> Tensor:
 
 def _gaps(x: Tensor, maps: Tensor) -> Tensor:
     """The variance of the difference between what every two maps make of inputs, (S, S), infinite on the diagonal."""
-    gram = torch.cov(x.flatten(0, 1).T)
+    gram = torch.cov(x.flatten(0, 1).T).view(x.shape[2], x.shape[2])
     off = maps[:, None] - maps[None]
     gaps = torch.einsum("stde,df,stfe->st", off, gram, off) / maps.shape[2]
     return gaps.fill_diagonal_(torch.inf)

@@ -26,7 +26,8 @@ COARSE = 5000  # pairs, or so many hundreds to an operator, from which the mixtu
 INPUTS, PARTNERS = 80, 30  # principal components, at most, in which it is found
 FLAT = 0.1  # of the usual size of an input: what smaller ones have counts less
 SAME = 0.97  # the cosine above which two operators are one
-UNRELATED = 0.9  # the part of a partner's squares, in the median, above which nothing was learned
+HELD_OUT, JUDGED = 0.2, 500  # the part of the pairs by which operators are judged, and how many of them at most
+RELATED = 0.7  # how often, at least, a partner is nearer to its own input, moved, than to another; chance has 0.5
 TRIM, EXACT = 4.0, 0.01  # times the median error, or part of a partner, within which a pair is explained
 
 
@@ -44,6 +45,9 @@ def learn_transforms(
     annealed from several starts; a pair may belong to none. Every operator is then fitted at full size: each pixel of
     the window takes from few pixels of the field, near a flow that is smooth, with weights drawn towards interpolation
     at that flow. Pixels that never vary have no data; they follow the flow, and are zero where it leaves the field.
+
+    Operators of most pairs are tried on the others: if a partner there is hardly more often nearer to its own input,
+    moved, than to another, the pairs have nothing to do with each other, and that is an error.
 
     Operators that are doubled or explain hardly any pair are dropped, with a warning. Labels say what an operator
     looks like if it is close to a turn, shift, scaling, shear or mirror, or to two of them: "turn by 45 degrees",
@@ -69,11 +73,9 @@ def learn_transforms(
     to = around if window is None else as_shape("window", window, (len(around),))
     x, y = _rows(X, around, "X", "field"), _rows(Y, to, "Y", "window")
     _check_pairs(x, y, count)
-    size = (x.square().sum((1, 2)) + y.square().sum((1, 2))).sqrt()[:, None, None]
-    size += FLAT * size.median().clamp_min(1e-12)
-    x, y = x / size, y / size  # what takes an input to its partner takes any multiple of it to that of the partner
+    x, y = _evened(x, y)
     generator = torch.Generator().manual_seed(int(check_random_state(random_state).randint(2**31 - 1)))
-    operators = _operators(x, y, _memberships(x, y, count, generator).belongs, around, to)
+    operators = _operators(x, y, _memberships(x, y, count, generator).belongs, around, to, generator)
     if len(operators) < count:
         warnings.warn(
             f"count is {count}, but {len(operators)} different operators explain the pairs; the others were dropped",
@@ -82,12 +84,22 @@ def learn_transforms(
     return _named(operators, around, to)
 
 
-def _operators(x: Tensor, y: Tensor, belongs: Tensor, field: Shape, window: Shape) -> list[Tensor]:
+def _evened(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    """Pairs of about one size: what takes an input to its partner takes any multiple of it to that of the partner."""
+    sizes = [torch.linalg.vector_norm(each, dim=(1, 2), dtype=torch.float64) for each in (x, y)]  # squares may be vast
+    size = torch.hypot(*sizes)
+    size += FLAT * size.median().clamp_min(1e-12 * size.max())
+    return (x / size[:, None, None]).float(), (y / size[:, None, None]).float()
+
+
+def _operators(
+    x: Tensor, y: Tensor, belongs: Tensor, field: Shape, window: Shape, generator: torch.Generator
+) -> list[Tensor]:
     """The different operators (D2, D1) at full size: fitted, pairs assigned anew, and fitted to those they explain."""
     sure, likeliest = belongs.amax(1) > 0.5, belongs.argmax(1)
     mine = [members for s in range(belongs.shape[1]) if (members := sure & (likeliest == s)).any()]
     if not mine:
-        raise _unrelated(x, 1.0)
+        raise _unrelated(f"none of {len(x)} pairs belongs to an operator")
     first = [_fitted(x, y, members, field, window) for members in counted(mine, "learn operators", "operators")]
     different: list[Tensor] = []
     for T in sorted(first, key=lambda T: -float(T.square().sum())):
@@ -96,18 +108,38 @@ def _operators(x: Tensor, y: Tensor, belongs: Tensor, field: Shape, window: Shap
     errors = torch.stack([_errors(x, y, T) for T in different], 1) / y.square().sum((1, 2)).clamp_min(1e-9)[:, None]
     least, best = errors.min(1)
     usual = float(least[sure].median())
-    if usual > UNRELATED:
-        raise _unrelated(x, usual)
+    _check_related(x, y, different, best, field, window, generator)
     good = least <= max(TRIM * usual, EXACT)
     kept = [(T, members) for s, T in enumerate(different) if (members := good & (best == s)).any()]
     again = counted(kept, "refine operators", "operators")
     return [_fitted(x, y, members, field, window, like=T) for T, members in again]
 
 
-def _unrelated(x: Tensor, left: float) -> ValueError:
+def _check_related(
+    x: Tensor, y: Tensor, operators: list[Tensor], best: Tensor, field: Shape, window: Shape, generator: torch.Generator
+) -> None:
+    """Raise ValueError unless operators of most pairs take the inputs of the others to their own partners.
+
+    What operators leave of partners does not tell: images that have nothing to do with each other have much in common.
+    """
+    order = torch.randperm(len(x), generator=generator)
+    count = max(2, round(HELD_OUT * len(x)))
+    held, rest = order[:count][:JUDGED], order[count:]
+    mine = [(T, members) for s, T in enumerate(operators) if len(members := rest[best[rest] == s])]
+    again = [_fitted(x, y, members, field, window, like=T) for T, members in mine]
+    off = torch.stack([torch.cdist(y[held].flatten(1), _moved(x[held], T).flatten(1)) for T in again]).amin(0)
+    own, others = off.diagonal()[:, None], off[~torch.eye(len(off), dtype=torch.bool)].view(len(off), -1)
+    nearer = float((own < others).double().mean() + (own == others).double().mean() / 2)
+    if nearer < RELATED:
+        raise _unrelated(
+            f"partners of {len(held)} pairs that were left out are nearer to their own input, moved, than to another "
+            f"in {nearer:.0%} of cases, where {RELATED:.0%} is the least and chance has 50%"
+        )
+
+
+def _unrelated(found: str) -> ValueError:
     return ValueError(
-        f"operators leave {left:.0%} of {len(x)} partners unexplained, where {UNRELATED:.0%} is allowed; check that "
-        "row i of Y is the partner of row i of X, and give more pairs if they are noisy"
+        f"{found}; check that row i of Y is the partner of row i of X, and give more pairs if they are noisy"
     )
 
 
@@ -118,8 +150,12 @@ def _fitted(x: Tensor, y: Tensor, mine: Tensor, field: Shape, window: Shape, lik
 
 def _errors(x: Tensor, y: Tensor, T: Tensor) -> Tensor:
     """The squared distance between each partner and what an operator makes of the input, (N,)."""
-    moved = from_matrices(T.numpy()).apply(x)[:, :, 0]
-    return (y - moved).square().sum((1, 2))
+    return (y - _moved(x, T)).square().sum((1, 2))
+
+
+def _moved(x: Tensor, T: Tensor) -> Tensor:
+    """What an operator makes of inputs, (N, C, D2)."""
+    return from_matrices(T.numpy()).apply(x)[:, :, 0]
 
 
 def _cosine(T: Tensor, other: Tensor) -> float:
@@ -131,7 +167,7 @@ def _memberships(x: Tensor, y: Tensor, count: int, generator: torch.Generator) -
     some = torch.randperm(len(x), generator=generator)[: max(COARSE, 400 * count)]
     inputs = min(INPUTS, max(1, len(some) * x.shape[1] // (4 * count)))
     say(f"looking for {count} operators in {len(x):,} pairs")
-    small_x, small_y = _reduced(x, inputs), _reduced(y, PARTNERS)
+    small_x, small_y = _reduced(x, inputs, "inputs"), _reduced(y, PARTNERS, "partners")
     found = find(small_x[some], small_y[some], count, generator)
     if len(some) == len(x):
         belongs = torch.empty_like(found.belongs)
@@ -142,11 +178,16 @@ def _memberships(x: Tensor, y: Tensor, count: int, generator: torch.Generator) -
     return settle(small_x, small_y, nearest, doubt=True)
 
 
-def _reduced(x: Tensor, most: int) -> Tensor:
+def _reduced(x: Tensor, most: int, what: str) -> Tensor:
     """Rows (N, C, D) on their leading principal directions about zero, (N, C, d), those that are not nothing."""
     flat = x.flatten(0, 1)
     sizes, directions = torch.linalg.eigh((flat.T @ flat).double() / len(flat))
     kept = (sizes[-most:] > 1e-6 * sizes[-1]).nonzero()[:, 0]
+    if len(kept) < min(2, x.shape[2]):
+        raise ValueError(
+            f"all {what} are the same but for their brightness and a millionth of their squares; nothing can be "
+            "learned from them: give others, or subtract what they have in common"
+        )
     reduced: Tensor = x.double() @ directions[:, -most:][:, kept]
     return reduced
 

@@ -22,9 +22,11 @@ TILE, GAP, CHART = 64, 12, 220  # pixels
 PAPER, INK, FAINT, KEPT, BEYOND, REFUSED = "#ffffff", "#222222", "#bbbbbb", "#1b7837", "#c2700a", "#b2182b"
 SHOWN = 2  # images that are moved
 LETTERS = 13  # pixels
+WITH_IMAGES = "Each row moves two of the images further and further. The number below"
+WITHOUT = "Images were moved further and further; files keep none to show. The number at the end of each label"
 EXPLAINED = (
-    "Each row moves two of the images further and further. The number below is the overlap: how much the moved images, "
-    "all together, look like the images as they are. 1: nobody can tell whether an image was moved. 0: everybody can. "
+    "{beginning} is the overlap: how much the moved images, all together, look like the images as they are. "
+    "1: nobody can tell whether an image was moved. 0: everybody can. "
     "Poses (green) go as far as it stays at {threshold:g} or above, in whole steps, and in patches as far as there is "
     "room (orange is beyond that); mirror images take {mirrored:g}. Where that ends, images may be moved so far and "
     "still pass for others: about half as far as they were moved before."
@@ -46,7 +48,7 @@ def draw(found: Discovery, what: str = "") -> NDArray[np.uint8]:
     text = [
         *wrap(said, wide // 7),
         "",
-        *wrap(EXPLAINED.format(threshold=found.threshold, mirrored=needed("mirror", found.threshold)), wide // 7),
+        *wrap(explained(found), wide // 7),
     ]
     top = (len(text) + 2) * (LETTERS + 5)
     sheet = Image.new("RGB", (wide, top + tall * len(families) + GAP), PAPER)
@@ -60,6 +62,12 @@ def draw(found: Discovery, what: str = "") -> NDArray[np.uint8]:
         if len(row) > 1:
             _curve(pen, row, found.threshold, (wide - CHART - 2 * GAP, at + 10), (CHART, tall - 40))
     return np.asarray(sheet)
+
+
+def explained(found: Discovery) -> str:
+    """What the picture of a discovery shows, in words."""
+    beginning = WITHOUT if found.examples is None else WITH_IMAGES
+    return EXPLAINED.format(beginning=beginning, threshold=found.threshold, mirrored=needed("mirror", found.threshold))
 
 
 def _tiles(sheet: Any, pen: Any, font: Any, found: Discovery, row: Sequence[Finding], top: int) -> None:

@@ -11,6 +11,8 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
+from orbitpool.excerpt import excerpt
+from orbitpool.pictures import Bytes, save_png
 from orbitpool.transforms import TransformSet
 from orbitpool.transforms.motions import centres, grid
 from orbitpool.transforms.set import by
@@ -34,17 +36,15 @@ def draw_operators(transforms: TransformSet, image: ArrayLike, path: str | os.Pa
     image : array of the field's shape, or flat
     path : path
     """
-    from orbitpool.images.pictures import save_png  # images need learners, and learners this module
-
     return save_png(operator_sheet(transforms, image), path)
 
 
-def operator_sheet(transforms: TransformSet, image: ArrayLike) -> NDArray[np.uint8]:
+def operator_sheet(transforms: TransformSet, image: ArrayLike) -> Bytes:
     """The picture that `draw_operators` writes, (rows, columns, 3)."""
     from PIL import Image, ImageDraw, ImageFont
 
     if not isinstance(transforms, TransformSet):
-        raise TypeError(f"{transforms!r:.60} is a {type(transforms).__name__}; give a set of operators")
+        raise TypeError(f"{excerpt(transforms)} is a {type(transforms).__name__}; give a set of operators")
     field = transforms.field_shape
     shown = np.asarray(image, dtype=np.float64)
     if len(field) != 2 or shown.size != field[0] * field[1]:

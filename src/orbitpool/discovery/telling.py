@@ -6,6 +6,8 @@ the overlap of the two distributions: 1 if moved images look like images, 0 if e
 
 from __future__ import annotations
 
+from math import ceil, frexp
+
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import avg_pool2d, cross_entropy
@@ -16,6 +18,8 @@ BATCH = 128
 HELD_OUT = 0.25
 STILL_SHARE = 0.2  # of a batch that is not moved: every move is compared with it
 RATE = 0.01
+SAME = 1e-6  # of the largest value, about: images that differ by less are the same
+ODD, HIDDEN = 0.01, 1e-6  # a part of the images, and the part of all squares that must be left to the others
 BLUR = 2  # times that neighbouring pixels are averaged, so that the traces of interpolation cannot be seen
 
 
@@ -25,12 +29,32 @@ def overlaps(images: Tensor, moves: list[Move], side: int, steps: int, seed: int
     order = torch.randperm(len(images), generator=generator).to(images.device)
     held = max(1, round(HELD_OUT * len(images)))
     classes = [STILL, *moves]
-    x = (images - images.mean()) / images.std().clamp_min(1e-6)
+    x = standardized(images)
     network = _network(x.shape[1], side, len(classes), generator).to(images)
     prior = torch.full((len(classes),), (1 - STILL_SHARE) / len(moves))
     prior[0] = STILL_SHARE
     _train(network, x[order[held:]], classes, prior, side, steps, generator)
     return _confused(network, x[order[:held]], classes, prior, side, generator)
+
+
+def standardized(images: Tensor) -> Tensor:
+    """Images with mean 0 and deviation 1, all together; raises ValueError where there is nothing to tell them by."""
+    most = float(images.abs().max())
+    images = images / 2.0 ** (frexp(most)[1] - 1)  # squares of vast numbers are infinite, those of tiny ones nothing
+    shapes = images - images.mean((2, 3), keepdim=True)
+    if (shapes.amax(0) - shapes.amin(0)).max() <= SAME:
+        raise ValueError(
+            f"the {len(images)} images differ by nothing but brightness (their values go up to {most:.3g}), so that "
+            "moves cannot be told; give images that differ, or transformations"
+        )
+    squares = torch.linalg.vector_norm(shapes, dim=(1, 2, 3), dtype=torch.float64).square().sort().values
+    few = ceil(ODD * len(squares))
+    if squares[:-few].sum() < HIDDEN * squares.sum():
+        raise ValueError(
+            f"values go up to {most:.3g}, and beside {few} of {len(squares)} images the others vary by nothing; drop "
+            "images with odd values, or give transformations"
+        )
+    return (images - images.mean()) / images.std()
 
 
 def seen(x: Tensor, which: Tensor, moves: list[Move], side: int, generator: torch.Generator) -> Tensor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from orbitpool import transforms
-from orbitpool.images.pictures import Bytes, mosaic, sheet
+from orbitpool.pictures import Bytes, mosaic, sheet
 from orbitpool.transforms import TransformSet
 
 Drawn = tuple[dict[str, Bytes], dict[str, Any]]  # pictures by their titles, and what else a figure says

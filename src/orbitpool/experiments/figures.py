@@ -20,10 +20,10 @@ from orbitpool.experiments.making import fit
 from orbitpool.experiments.recipes import select
 from orbitpool.experiments.trial import Tell
 from orbitpool.images import random_patches
-from orbitpool.images.pictures import Bytes, mosaic, orientation_entropy, save_png
 from orbitpool.images.whitening import whitening
 from orbitpool.kernels import choose_device
 from orbitpool.learners import TIRBM
+from orbitpool.pictures import Bytes, mosaic, orientation_entropy, save_png
 from orbitpool.progress import is_shown, task
 from orbitpool.transforms import TransformSet
 from orbitpool.wholefile import check_writable

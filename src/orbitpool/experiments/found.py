@@ -15,8 +15,8 @@ from orbitpool.experiments.drawing import Drawn
 from orbitpool.experiments.images import encode, inputs, load_data, make_features
 from orbitpool.experiments.making import fit
 from orbitpool.experiments.recipes import Recipe, select
-from orbitpool.images.pictures import mosaic
 from orbitpool.kernels import choose_device
+from orbitpool.pictures import mosaic
 from orbitpool.progress import task
 
 SETS = {  # of the rows whose transformations are found, and what they hold

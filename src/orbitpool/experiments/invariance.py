@@ -19,9 +19,9 @@ from orbitpool.experiments.drawing import COLUMNS, Drawn, draw_filters
 from orbitpool.experiments.making import build_transforms, fit
 from orbitpool.experiments.recipes import SCALES, SHIFTS, TURNS, Spec
 from orbitpool.experiments.trial import Tell
-from orbitpool.images.pictures import Bytes, mosaic, sheet
 from orbitpool.kernels import choose_device
 from orbitpool.learners import TIRBM
+from orbitpool.pictures import Bytes, mosaic, sheet
 from orbitpool.progress import is_shown, task
 from orbitpool.transforms import TransformSet
 

@@ -185,7 +185,7 @@ class ConvFeatures(AroundLearner):
         groups, device = by_size(X), choose_device(self.device, X)
         self._check_images(groups, int(self.image_shape_[2]))
         home = X.device if isinstance(X, Tensor) else torch.device("cpu")
-        dtype = torch.float64 if groups[0][1].dtype == torch.float64 else torch.float32
+        dtype = torch.float64 if any(images.dtype == torch.float64 for _, images in groups) else torch.float32
         dense = self._dense(device, dtype)
         features = torch.empty(sum(len(at) for at, _ in groups), self._n_features_out, dtype=dtype, device=home)
         own, order, share = own_images(groups)

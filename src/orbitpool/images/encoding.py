@@ -48,6 +48,7 @@ class Dense:
     def means(self, images: Tensor) -> Tensor:
         """Means over the cells of the grid, (N, grid * grid * F), some rows of patches at a time."""
         floats, (rows, columns) = as_floats(images, self.mean.device), places(images, self.patch, self.stride)
+        floats = floats.to(self.mean.dtype)  # a list may hold images of other types
         finite(floats)
         (encode, budget), across, down = self._sums, self._cells(columns), self._cells(rows)
         total: Any = 0

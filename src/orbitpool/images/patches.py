@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from orbitpool import together
+from orbitpool.excerpt import excerpt
 from orbitpool.learners.checks import whole
 from orbitpool.learners.sources import shared
 
@@ -66,7 +67,7 @@ def check_some(images: Sized) -> None:
 def check_tensor(images: Tensor) -> None:
     """Raise ValueError for what is not (N, H, W, C)."""
     if not isinstance(images, Tensor) or images.ndim != 4:
-        raise ValueError(f"images are {images!r:.60}; give a tensor (N, H, W, C)")
+        raise ValueError(f"images are {excerpt(images)}; give a tensor (N, H, W, C)")
 
 
 def random_patches(images: Tensor, count: int, size: tuple[int, int], generator: torch.Generator) -> Tensor:

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from orbitpool import modelfile
+from orbitpool.excerpt import excerpt
 from orbitpool.images.conv import ConvFeatures
 from orbitpool.images.patches import as_images, check_mirror, check_some
 from orbitpool.kernels import choose_device
@@ -173,7 +174,7 @@ class Stack(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
     def _check(self) -> None:
         if not isinstance(self.first, (ConvFeatures, Stack)) or not isinstance(self.second, ConvFeatures):
             raise ValueError(
-                f"layers are {self.first!r:.60} and {self.second!r:.60}; give ConvFeatures, or a Stack first"
+                f"layers are {excerpt(self.first)} and {excerpt(self.second)}; give ConvFeatures, or a Stack first"
             )
         self.first._check()
         self.second._check()

@@ -21,7 +21,7 @@ from orbitpool import transforms as T
 from orbitpool.discovery import Discovery
 from orbitpool.encoders import Encoder
 from orbitpool.kernels import choose_device
-from orbitpool.learners import files, finding
+from orbitpool.learners import checks, files, finding
 from orbitpool.learners.checks import whole, within
 from orbitpool.learners.progress import Progress
 from orbitpool.learners.shards import ShardRows, Shards
@@ -130,6 +130,7 @@ class Learner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : array (N, D1), images (N, H, W) or (N, H, W, C), tensor, memory-mapped array, Shards, or iterable of batches
+            A list is taken as an array; batches come from a generator (for one epoch), a DataLoader, or the like.
         y : ignored
 
         Returns
@@ -269,6 +270,7 @@ class Learner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def _rows(self, X: Any, reset: bool) -> Rows:
         """X as rows of D1 numbers, checked but not converted."""
+        checks.rows(X)
         X = self._flat(X, reset)
         mapped = isinstance(X, np.memmap)  # its values are checked batch by batch
         named = not isinstance(X, Tensor)

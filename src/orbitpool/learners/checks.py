@@ -52,6 +52,16 @@ def schedule(name: str, value: Any, below: float = inf) -> None:
             raise ValueError(f"{name} is {value!r}; it must be less than {below:g}")
 
 
+def rows(X: Any) -> None:
+    """Not a list of arrays of more than one axis, such as batches: a list is taken as one array."""
+    parts = [tuple(part.shape) for part in X if getattr(part, "ndim", 1) > 1] if isinstance(X, (list, tuple)) else []
+    if parts:
+        raise ValueError(
+            f"X is a {type(X).__name__} of {len(X)} that holds an array of shape {parts[0]}, but it is taken as one "
+            "array (N, features); give batches by a generator or a DataLoader, or join them by np.concatenate"
+        )
+
+
 def finite(x: Tensor) -> None:
     """Raise ValueError if a tensor holds NaN or infinity, looking at some rows at a time."""
     if not all(part.isfinite().all() for part in torch.split(x, max(1, 2**24 // max(1, x[:1].numel())))):

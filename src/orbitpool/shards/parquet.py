@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orbitpool.arrayfiles import LARGE, RATIO
+from orbitpool.excerpt import excerpt
 from orbitpool.imagefiles import decode_image
 from orbitpool.shards.kept import Kept
 from orbitpool.shards.shard import Empty, Numbered, stacked, understood
@@ -90,7 +91,7 @@ class ParquetShard:
         held = self._held(i)
         data = held.get("bytes") if isinstance(held, dict) else held
         if not isinstance(data, bytes):
-            raise ValueError(f"it is {data!r:.40}; give the bytes of an image file")
+            raise ValueError(f"it is {excerpt(data, 40)}; give the bytes of an image file")
         return decode_image(io.BytesIO(data), grey)
 
     def values(self, items: Sequence[int]) -> NDArray[Any]:

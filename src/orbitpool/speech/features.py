@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
+from orbitpool.excerpt import excerpt
 from orbitpool.learners import Learner
 from orbitpool.learners.around import AroundLearner
 from orbitpool.learners.checks import one_of, whole
@@ -184,7 +185,7 @@ def _by_recording(X: Sequence[Segment]) -> dict[Recording, dict[int, Segment]]:
     groups: dict[Recording, dict[int, Segment]] = {}
     for place, each in enumerate(X):
         if not isinstance(each, Segment) or not isinstance(each.recording, Recording):
-            kind = f"{each!r:.60}"
+            kind = excerpt(each)
             raise ValueError(f"X[{place}] is {kind}; give speech.Segment(recording, start, end) of a speech.Recording")
         groups.setdefault(each.recording, {})[place] = segment(*each, where=f"X[{place}]")
     if not groups:

@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
+from orbitpool.excerpt import excerpt
 from orbitpool.transforms.families import as_shape
 from orbitpool.transforms.learned import LearnedSet
 from orbitpool.transforms.set import Shape, TransformSet, by, stack
@@ -119,10 +120,10 @@ def from_function(
 def _check_sets(*sets: TransformSet) -> None:
     for each in sets:
         if not isinstance(each, TransformSet):
-            raise TypeError(f"{each!r:.60} is a {type(each).__name__}; give sets made by orbitpool.transforms")
+            raise TypeError(f"{excerpt(each)} is a {type(each).__name__}; give sets made by orbitpool.transforms")
         if isinstance(each, LearnedSet):
             raise TypeError(
-                f"{each!r:.60} learns its poses; make one set of what they start from first, then `learned`"
+                f"{excerpt(each)} learns its poses; make one set of what they start from first, then `learned`"
             )
 
 

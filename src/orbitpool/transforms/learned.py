@@ -11,6 +11,7 @@ import scipy.sparse
 import torch
 from torch import Tensor
 
+from orbitpool.excerpt import excerpt
 from orbitpool.transforms.motions import FAMILIES, in_words, matrices, reach, read
 from orbitpool.transforms.set import TransformSet, stack
 
@@ -134,7 +135,7 @@ def learned(
 def _check(start: Any, learning_rate: Any, every: Any) -> None:
     if not isinstance(start, TransformSet) or len(start.field_shape) != 2:
         raise ValueError(
-            f"start is {start!r:.60}; give a set of transformations of images, such as rotations(28, 16, 0.4)"
+            f"start is {excerpt(start)}; give a set of transformations of images, such as rotations(28, 16, 0.4)"
         )
     if isinstance(learning_rate, bool) or not isinstance(learning_rate, Real) or not 0 <= float(learning_rate) < 1:
         raise ValueError(f"learning_rate is {learning_rate!r}; give a number of pixels from 0 up, below 1")

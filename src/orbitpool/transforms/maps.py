@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import scipy.sparse
 
+from orbitpool.excerpt import excerpt
 from orbitpool.transforms.families import as_shape, check_border, check_whole, in_degrees, steps, turn
 from orbitpool.transforms.set import TransformSet, stack
 
@@ -82,7 +83,7 @@ def _check_numbers(name: str, values: Any, shape: tuple[int, ...], above: float 
         found = np.array(nan)
     if not np.isfinite(found).all() or (found <= above).any():
         what = "pairs of numbers" if shape else "scales, each greater than 0"
-        raise ValueError(f"{name} are {values!r:.60}; give one or more {what}")
+        raise ValueError(f"{name} are {excerpt(values)}; give one or more {what}")
 
 
 def _name(angle: float, zoom: float, down: float, right: float) -> str:

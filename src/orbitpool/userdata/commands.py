@@ -13,10 +13,10 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from orbitpool.images.pictures import mosaic, save_png
 from orbitpool.learners.around import interrupted
 from orbitpool.learners.checks import one_of
 from orbitpool.models import load
+from orbitpool.pictures import mosaic, save_png
 from orbitpool.progress import say
 from orbitpool.shards import shard_files
 from orbitpool.tables import header, rows

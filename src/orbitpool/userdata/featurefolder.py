@@ -16,6 +16,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from orbitpool import together
+from orbitpool.excerpt import excerpt
 from orbitpool.progress import say
 from orbitpool.userdata import featurefiles
 from orbitpool.userdata.items import Columns
@@ -82,7 +83,7 @@ def load(folder: Path) -> dict[str, Any]:
         for number, part in enumerate(manifest["parts"]):
             sound = part["file"] == f"part-{number:05}.npz" and isinstance(part["of"], str)
             if not sound or not all(isinstance(part[n], int) and part[n] >= 0 for n in ("rows", "features", "items")):
-                raise ValueError(f"its part {number} is {part!r:.100}")
+                raise ValueError(f"its part {number} is {excerpt(part, 100)}")
     except FileNotFoundError as error:
         raise ValueError(f"{folder} has no {MANIFEST}; give a folder that orbitpool encode wrote") from error
     except (ValueError, KeyError, TypeError, RecursionError) as error:
