@@ -1,5 +1,6 @@
 import os
 from math import pi
+from time import perf_counter, sleep
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from sklearn.datasets import load_digits
 from orbitpool import TIOMP, TIRBM, ConvFeatures, LinearSVM, SoftmaxRegression, TIAutoencoder, load, together
 from orbitpool import transforms as T
 from orbitpool.classifiers import newton, preconditioner
+from orbitpool.learners.training import Asked
 from spreading import spread
 
 QUARTERS = T.rotations(8, count=4, step=pi / 2)
@@ -233,16 +235,39 @@ def other_rows():
     longer.append(said(dense.transform, images[: 800 + odd]))
     many = np.tile(X, (12, 1))[: 10_000 + odd]  # one row in ten thousand is a difference, too
     longer.append(said(lambda X: LinearSVM().fit(X, np.arange(len(X)) % 2), many))
-    return longer, [said(rbm.transform, X[:: 1 - 2 * odd]), said(rbm.transform, X)]
+    level = np.random.default_rng(odd).standard_normal(X.shape)  # rows whose sums are 0 on both
+    level -= level.mean(1, keepdims=True)
+    other = [said(rbm.transform, X[:: 1 - 2 * odd]), said(rbm.transform, level)]
+    centred = (X - X.mean(1, keepdims=True)) * np.float32(1 + odd * 2e-7)  # the same but for rounding
+    return longer, other, [said(rbm.transform, X), said(rbm.transform, centred)]
 
 
 def test_other_rows_on_another_process_are_said_where_they_are_used():
-    for longer, (turned, same) in spread(other_rows, 2):
+    for longer, other, same in spread(other_rows, 2):
         assert all("not the same on all 2 processes (" in said for said in longer)
         assert all("rows 800 to 801" in said and "apart()" in said for said in longer[:-1])
         assert "rows 10000 to 10001" in longer[-1]
-        assert "(other values)" in turned
-        assert same is None
+        assert all("(other values)" in said for said in other)
+        assert same == [None, None]
+
+
+def asked_slowly():
+    interrupted = []
+    asked, began = Asked(lambda: bool(interrupted)), perf_counter()
+    for update in range(100):
+        sleep(0.1)
+        if update == 5 and together.place():
+            interrupted.append("by the second process")
+        if asked():
+            return update, perf_counter() - began
+    return None
+
+
+def test_processes_stop_together_and_soon_however_slow_their_updates_are():
+    (one, seconds), (other, _) = spread(asked_slowly, 2)
+    assert one == other
+    assert 5 <= one <= 30
+    assert seconds < 5
 
 
 def joined_again():

@@ -26,6 +26,7 @@ from torch import Tensor
 from orbitpool import meeting
 
 LOOK = 64  # rows that tell whether processes were given the same
+ALL_OF_IT = "give every process all of it, and each takes its own share, or work inside orbitpool.together.apart()"
 FEWEST = 2  # rows a process, below which each does all of them
 PATIENCE = timedelta(days=1)  # for processes that are slower, or wait for others; torchrun sees those that have died
 
@@ -195,37 +196,43 @@ def anywhere(here: bool) -> bool:
     return bool(t)
 
 
-def check_same(what: str, *numbers: float, **counts: int) -> None:
-    """Raise ValueError, on every process, unless all have the same counts, and the same numbers but for rounding."""
+def check_same(what: str, counts: dict[str, int], numbers: list[float] | None = None, way: str = ALL_OF_IT) -> None:
+    """Raise ValueError, with a way out, unless all processes have the same counts, and numbers to four digits."""
     if processes() == 1:
         return
-    t = torch.tensor([*counts.values(), *numbers], dtype=torch.float64)
+    t = torch.tensor([*counts.values(), *(numbers or ())], dtype=torch.float64)
     both = _carried(torch.cat([t, -t]))
     dist.all_reduce(both, dist.ReduceOp.MAX)
     high, low = both.cpu().chunk(2)
     low, exact = -low, len(counts)
     differ = [f"{k} {a:.0f} to {b:.0f}" for k, a, b in zip(counts, low, high, strict=False) if a != b]
-    if not torch.allclose(high[exact:], low[exact:], rtol=1e-4, atol=1e-6, equal_nan=True):
+    if not torch.allclose(high[exact:], low[exact:], rtol=0, atol=1e-4, equal_nan=True):
         differ.append("other values")
     if differ:
-        raise ValueError(
-            f"{what} is not the same on all {processes()} processes ({', '.join(differ)}); give every process all of "
-            "it, and each takes its own share, or work inside orbitpool.together.apart()"
-        )
+        raise ValueError(f"{what} is not the same on all {processes()} processes ({', '.join(differ)}); {way}")
 
 
 def check_rows(what: str, *pieces: Any, **counts: int) -> None:
     """Raise ValueError, on every process, unless all have the same rows (n, ...), as far as some of them show."""
     if processes() == 1:
         return
-    sums = torch.zeros(2, LOOK, dtype=torch.float64)
-    for at, x in zip(sums, (pieces[0], pieces[-1]), strict=True):
+    shown = torch.zeros(2, 2, LOOK, dtype=torch.float64)
+    for at, x in zip(shown, (pieces[0], pieces[-1]), strict=True):
         some = x[:: max(1, len(x) // LOOK)][:LOOK]
         values = some.double() if isinstance(some, Tensor) else torch.from_numpy(np.array(some, np.float64))
-        at[: len(some)] = values.flatten(1).sum(1)
+        at[:, : len(some)] = _traits(values.flatten(1).cpu())
     first = pieces[0]
     counts |= {"rows": sum(map(len, pieces)), "columns": prod(first.shape[1:]), "bytes a number": first.dtype.itemsize}
-    check_same(what, *sums.flatten().tolist(), **counts)
+    check_same(what, counts, shown.flatten().tolist())
+
+
+def _traits(rows: Tensor) -> Tensor:
+    """Two numbers by which rows can be told apart, (2, n): the logarithm of their length, and their direction.
+
+    Neither their size nor a mean of 0 makes a difference to how well.
+    """
+    length = rows.norm(dim=1).clamp_min(1e-300)
+    return torch.stack([length.log(), rows @ torch.arange(rows.shape[1], dtype=torch.float64).cos() / length])
 
 
 def once(write: Callable[P, object]) -> Callable[P, None]:

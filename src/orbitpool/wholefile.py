@@ -38,13 +38,11 @@ def whole(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     partial, file = _begin(path)
     try:
         with file:
-            if mode is not None:
-                partial.chmod(mode | S_IWUSR)  # so that what a killed process leaves can be cleared away
+            _allow(partial, mode, S_IWUSR)  # so that what a killed process leaves can be cleared away
             yield file
             file.flush()
             os.fsync(file.fileno())
-            if mode is not None:
-                partial.chmod(mode)
+            _allow(partial, mode)
             os.replace(partial, path)
             _settle(path.parent)
     except BaseException as error:
@@ -52,6 +50,13 @@ def whole(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         if isinstance(error, OSError) and error.filename is None:
             error.filename = str(path)  # a full disk does not say which
         raise
+
+
+def _allow(path: Path, mode: int | None, more: int = 0) -> None:
+    """Set the mode of a file, if one is given and the disk has such things."""
+    if mode is not None:
+        with suppress(PermissionError):
+            path.chmod(mode | more)
 
 
 def _settle(folder: Path) -> None:

@@ -33,6 +33,7 @@ LOOK = 10_000  # rows that a model may see before it starts
 WATCHED = 256  # rows on which the history measures what it does not get from the updates
 CHUNK = 8192  # rows that are converted and encoded at a time
 
+SEEN = "keep it in a folder that every machine has, under the same path"
 Parameters = dict[str, Tensor]  # by the letters of the paper
 
 
@@ -151,7 +152,7 @@ class Learner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             source = self._source(X, reset=True)
             data = source.fingerprint() if self.checkpoint else None
             restored = files.restore(self, data, source.device) if data else None
-            together.check_same("the checkpoint", there=restored is not None)
+            together.check_same("the checkpoint", {"there": restored is not None}, way=SEEN)
             seed = restored.at.seed if restored else seed_of(self.random_state)
             held_out = None
             if self.early_stopping:

@@ -155,7 +155,7 @@ def train(
         return now.epoch >= n_iter or _stalled(now.history, patience)
 
     with _interruptible() as interrupted:
-        stop = together.anywhere(interrupted())
+        stop, asked = together.anywhere(interrupted()), Asked(interrupted)
         while not over() and not stop:
             start = perf_counter() - now.seconds
             for v in batches(batch_size, now.seed + now.epoch if shuffle else None, now.batch):
@@ -168,7 +168,7 @@ def train(
                     save(state)
                 if progress:
                     progress.advance(now)
-                if stop := _asked(interrupted, now.update):
+                if stop := asked():
                     break
             else:
                 _end_epoch(model, state, start)
@@ -186,11 +186,26 @@ def train(
     return state
 
 
-def _asked(interrupted: Callable[[], bool], update: int) -> bool:
-    """Whether to stop now: at once, or where processes work together at an update at which all of them ask."""
-    if together.processes() == 1:
-        return interrupted()
-    return update % LOOK_EVERY == 0 and together.anywhere(interrupted())
+class Asked:
+    """Whether to stop now: at once, or where processes work together at an update at which all of them ask.
+
+    That is about every second by the first one's clock: torchrun kills after half a minute what does not end.
+    """
+
+    def __init__(self, interrupted: Callable[[], bool]) -> None:
+        self.interrupted = interrupted
+        self.every, self.since, self.last = 1, 0, perf_counter()
+
+    def __call__(self) -> bool:
+        """After an update."""
+        if together.processes() == 1:
+            return self.interrupted()
+        self.since += 1
+        if self.since < self.every:
+            return False
+        a_second = self.since / max(perf_counter() - self.last, 1e-9)
+        self.every, self.since, self.last = together.agreed(int(min(LOOK_EVERY, max(1, a_second)))), 0, perf_counter()
+        return together.anywhere(self.interrupted())
 
 
 class Updates:
