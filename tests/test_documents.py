@@ -5,6 +5,7 @@ The guide and the examples are run by `make docs`.
 
 import ast
 import importlib
+import json
 import re
 import shlex
 import shutil
@@ -204,3 +205,25 @@ def resolve(name):
 
 def test_the_page_of_results_is_what_the_results_say():
     assert results.PAGE.read_text() == results.page(), "write it anew: PYTHONPATH=src python -m lab.results"
+
+
+RESULTS = {  # lines of the README's table, and the rows whose figures stand there
+    "turned digits, error: RBM": ["table1-rot-rbm"],
+    "TIRBM, 16 turns; 32 turns": ["table1-rot-tirbm", "table1-rot-tirbm-32-turns"],
+    "TIRBM, transformations found without labels": ["beyond-rot-auto"],
+    "two layers (`Stack`)": ["beyond-rot-stack"],
+    "CIFAR-10, accuracy, 1,600 filters: RBM; TIRBM, combined": ["table2-rbm", "table2-tirbm-combined"],
+    "TIOMP, combined; averaged with the mirror image": ["table2-tiomp-combined", "beyond-cifar10-tiomp-mirror"],
+    "TIOMP, 4,000 filters; averaged with the mirror image": [
+        "table2-tiomp-combined-4000",
+        "beyond-cifar10-tiomp-4000-mirror",
+    ],
+}
+
+
+def test_the_readme_has_the_figures_of_the_results():
+    lines = [line.split("|") for line in (HOME / "README.md").read_text().splitlines() if line.startswith("|")]
+    shown = {cells[1].strip(): cells[-2].strip() for cells in lines}
+    for line, rows in RESULTS.items():
+        found = [json.loads((HOME / "results" / f"{row}.json").read_text()) for row in rows]
+        assert shown[line] == "; ".join(f"{each['mean']:.1f} ± {each['std']:.1f}" for each in found), line
