@@ -14,6 +14,7 @@ from torch.distributed.rendezvous import rendezvous
 
 COMING = timedelta(minutes=30)  # for others to start, as torch by itself waits for them
 PAUSE = 0.02  # seconds between two looks into the store
+SETTLED = 0.5  # seconds that one who is first still has to come after the others, when an earlier one has answered them
 ALL, OVER = "all", "over"  # what becomes of a meeting
 
 
@@ -41,8 +42,8 @@ def name_of_start(store: Store, rank: int, size: int, patience: timedelta) -> st
     the others asks under a name of its own, to which only an answer to this very process comes; the first
     answers whoever asks, the dead too, until all have confirmed. A first that comes later ends a meeting that is not
     complete: one value, written once, says of each whether all have come or it is over. Who is in one that is over
-    waits for the next answer; its first raises ConnectionError. If an earlier first that lives has all others before
-    the later one comes, they work with it, and the later one waits in vain. TimeoutError names those who did not come.
+    waits for the next answer; its first raises ConnectionError. If the later first comes more than a moment after the
+    others, they work with the earlier one, and it waits in vain. TimeoutError names those who did not come.
     """
     own, until = token_hex(8), monotonic() + patience.total_seconds()
     name = "" if rank else own
@@ -51,14 +52,14 @@ def name_of_start(store: Store, rank: int, size: int, patience: timedelta) -> st
     else:
         _end_earlier(store, own)
     while (fate := _read(store, f"fate {name}")) != ALL:
+        if monotonic() > until:
+            raise TimeoutError(_who_is_missing(store, name, size, patience))
         if rank and (not name or fate == OVER):
             name = _confirmed(store, rank, own)
         elif not rank:
             if fate == OVER:
                 raise ConnectionError("another first process has come since this one; end this one, which was replaced")
             _answer(store, own, size)
-        if monotonic() > until:
-            raise TimeoutError(_who_is_missing(store, name, size, patience))
         sleep(PAUSE)
     return name
 
@@ -89,6 +90,7 @@ def _answer(store: Store, own: str, size: int) -> None:
         if asked := _read(store, f"ask {other}"):
             store.set(f"answer {asked}", own)
     if not _missing(store, own, size):
+        sleep(SETTLED)
         store.compare_set(f"fate {own}", "", ALL)
 
 
