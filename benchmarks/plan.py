@@ -79,6 +79,7 @@ SHARED = {  # with the rows of an update, and how many there are
 GUESSED = {"passes over all features": 110.0, "matrices factored": 2.0, "factoring one": 0.11}
 BESIDE = 18  # times that features are read or written to look at them, standardise them and round them
 ENCODED = "dense encoding of 60,000 images, r=8 K=1600 S=10 two-sided, "
+NEAR = 1 / 3  # of what was measured, by which the model may miss what it was not fitted to
 CLASSIFIED = "LinearSVM, 50,000 x 12,800, ten classes, one C"
 
 
@@ -116,6 +117,22 @@ def classifying(N: int, D: int) -> float:
     return passes * 4 * N * D / read + matrix + factored * factoring
 
 
+def efficiency(name: str) -> float:
+    """Of two processes on two cores, expected from what each does besides its share."""
+    model, rows, updates = SHARED[name]
+    alone = TWO[name]
+    drawn = updates * rows * model.K * TWO["a random number"] / GIGA  # for all rows, by each
+    message = 2 * TWO["a message"] + model.message() / 1e6 * TWO["a megabyte more of it"]
+    return alone / (alone + drawn + 2 * updates * message * MILLI)
+
+
+def unfitted() -> dict[str, tuple[float, float]]:
+    """The model and what was measured, of what it was not fitted to: seconds on one H200, efficiency on two cores."""
+    modelled = {ENCODED + "TIRBM": 60_000 * encoding(32) / DENSE, CLASSIFIED: classifying(50_000, 12_800)}
+    seconds = {name: (model, H200[name]) for name, model in modelled.items()}
+    return seconds | {name: (efficiency(name), TWO[f"{name}: of the work"] / 100) for name in SHARED}
+
+
 def checks() -> list[str]:
     """The model beside what was measured on one H200."""
     lines = ["checked on one H200                                    model   measured"]
@@ -125,7 +142,8 @@ def checks() -> list[str]:
     lines += [
         f"{f'dense encoding of 60,000 images, {k}':<50} {encoded:6.3f} s   {H200[ENCODED + k]:6.3f} s" for k in KINDS
     ]
-    lines.append(f"{CLASSIFIED:<50} {classifying(50_000, 12_800):6.3f} s   {H200[CLASSIFIED]:6.3f} s")
+    classified, taken = unfitted()[CLASSIFIED]
+    lines.append(f"{CLASSIFIED:<50} {classified:6.3f} s   {taken:6.3f} s")
     return [
         *lines,
         f"{'':<50} an update takes {REPLAYED / MILLI:.3f} ms however small, products {LEARNED:.0%} of their rate",
@@ -133,14 +151,11 @@ def checks() -> list[str]:
 
 
 def on_two_cores() -> list[str]:
-    """How two processes share work on two cores, expected from what each does besides its share, and measured."""
+    """How two processes share work on two cores, expected and measured."""
     lines = ["", "two processes on two cores: efficiency              expected     of the work, measured"]
-    for name, (model, rows, updates) in SHARED.items():
-        alone = TWO[name]
-        drawn = updates * rows * model.K * TWO["a random number"] / GIGA  # for all rows, by each
-        message = 2 * TWO["a message"] + model.message() / 1e6 * TWO["a megabyte more of it"]
-        expected = alone / (alone + drawn + 2 * updates * message * MILLI)
-        lines.append(f"{name:<50} {expected:9.0%} {TWO[f'{name}: of the work']:16.0f}%")
+    for name in SHARED:
+        expected, found = unfitted()[name]
+        lines.append(f"{name:<50} {expected:9.0%} {found:17.0%}")
     return lines
 
 

@@ -139,11 +139,18 @@ def test_the_plan_for_large_data_is_the_one_that_is_computed():
     assert plan.two_cores() in document
 
 
-def test_the_cost_model_is_near_to_what_was_measured():
-    for name, (model, rows) in plan.UPDATES.items():
-        assert 1000 * model.seconds(rows, 1) == pytest.approx(plan.H200[name], rel=0.1)
-    assert 1e12 * plan.H200["copy of 1 GiB, read and written"] == plan.MEMORY
+@pytest.mark.parametrize("name", plan.UPDATES)
+def test_the_cost_model_is_near_to_the_three_updates_that_two_of_its_constants_are_fitted_to(name):
+    model, rows = plan.UPDATES[name]
+    assert 1000 * model.seconds(rows, 1) == pytest.approx(plan.H200[name], rel=0.1)
     assert 0 < plan.LEARNED < 1
+
+
+@pytest.mark.parametrize("name", plan.unfitted())
+def test_the_cost_model_misses_what_it_was_not_fitted_to_by_less_than_it_says(name):
+    modelled, measured = plan.unfitted()[name]
+    assert modelled == pytest.approx(measured, rel=plan.NEAR)
+    assert "by less than a third of what was measured" in (HOME / "docs/scaling.md").read_text()
 
 
 def check_arguments(command):

@@ -175,10 +175,14 @@ class Agents:
     def said(self, number):
         return (self.folder / f"said{number}").read_text()
 
-    def wait_for(self, number, words, seconds=90):
+    def wait_for(self, number, words):
+        self.wait_until(lambda: words in self.said(number), number, words)
+
+    def wait_until(self, holds, number, what, seconds=90):
+        """Wait until something holds; what an agent has said if it never does."""
         until = time.monotonic() + seconds
-        while words not in self.said(number):
-            assert time.monotonic() < until, f"no {words!r} in:\n{self.said(number)}"
+        while not holds():
+            assert time.monotonic() < until, f"no {what!r} after {seconds} s; agent {number} said:\n{self.said(number)}"
             time.sleep(0.05)
 
     def kill(self, number):
@@ -191,6 +195,13 @@ class Agents:
             self.running[number].wait()
 
 
+def test_what_never_comes_is_not_waited_for_without_end(tmp_path):
+    agents = Agents(tmp_path)
+    (tmp_path / "said0").write_text("nothing yet")
+    with pytest.raises(AssertionError, match=r"no 'checkpoint' after 0\.1 s; agent 0 said:\s+nothing yet"):
+        agents.wait_until((tmp_path / "checkpoint").exists, 0, "checkpoint", seconds=0.1)
+
+
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="children are found in /proc")
 def test_a_machine_that_is_lost_and_one_that_takes_its_place_change_the_shares_alone(tmp_path):
     agents = Agents(tmp_path)
@@ -199,8 +210,7 @@ def test_a_machine_that_is_lost_and_one_that_takes_its_place_change_the_shares_a
         time.sleep(1)
         lost = agents.start()
         agents.wait_for(lost, "together: 2")
-        while not (tmp_path / "checkpoint").exists():
-            time.sleep(0.05)
+        agents.wait_until((tmp_path / "checkpoint").exists, lost, "checkpoint")
         agents.kill(lost)
         agents.wait_for(first, "together: 1 started before: 1")  # alone
         new = agents.start()

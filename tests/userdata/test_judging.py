@@ -2,7 +2,10 @@
 
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 
+from orbitpool import LinearSVM
+from orbitpool.userdata import judging
 from orbitpool.userdata.judging import FILTERS, Judgement, judge
 
 
@@ -36,6 +39,31 @@ def test_pieces_are_judged_as_the_whole_is():
     whole = judge(Z[order], y[order].tolist(), 3, 0, "cpu")
     pieces = judge(np.split(Z[order], [7, 50]), y[order].tolist(), 3, 0, "cpu")
     assert pieces.as_json() == whole.as_json()
+
+
+@pytest.mark.parametrize("cut", [lambda Z: Z, lambda Z: np.split(Z, [7, 50])], ids=["whole", "pieces"])
+def test_rows_without_weight_stay_out_of_what_is_learned(cut, monkeypatch):
+    """Neither rows that are judged by nor those without a label move the scale, the choice of C or the coefficients."""
+    fits = []
+
+    class Watched(LinearSVM):
+        def fit(self, X, y, sample_weight):
+            fits.append((super().fit(X, y, sample_weight), sample_weight))
+            return self
+
+    monkeypatch.setattr(judging, "LinearSVM", Watched)
+    rng = np.random.default_rng(2)
+    y = rng.permutation(np.repeat(["one", "two", "three", ""], 30))
+    Z = rng.normal(size=(120, 5)) + (y == "two")[:, None]
+    judge(cut(Z), y.tolist(), 3, 0, "cpu")
+    for fold, (expected, weight) in enumerate(fits[:3]):
+        assert (weight == 0).sum() == 60  # a third of 90 with labels, and 30 without
+        judge(cut(np.where(weight[:, None] == 0, 1000 * Z, Z)), y.tolist(), 3, 0, "cpu")
+        found, same = fits[-3:][fold]
+        assert_array_equal(same, weight)
+        assert found.C_ == expected.C_
+        assert_array_equal(found.coef_, expected.coef_)
+        assert_array_equal(found.intercept_, expected.intercept_)
 
 
 def test_of_many_classes_the_commonest_mistakes_are_named():

@@ -18,7 +18,8 @@ from PIL import Image
 import orbitpool
 from orbitpool import TIOMP, TIRBM, Shards, together
 from orbitpool.learners.shards import ShardRows
-from orbitpool.shards import shard_files
+from orbitpool.shards import Groups, open_shard, shard_files
+from orbitpool.shards.files import OPENERS
 from orbitpool.shards.parquet import ParquetShard
 from orbitpool.shards.tar import TarShard
 from orbitpool.userdata import featurefiles, featurefolder, images
@@ -197,6 +198,40 @@ def test_row_groups_of_numbers_are_read_once_an_epoch_and_few_are_kept(tmp_path,
     assert_array_equal(found[np.argsort(found[:, 0])], rows)
     again = np.concatenate([batch.numpy() for batch in source.batches(32, 5, 7)])
     assert_array_equal(again, found[7 * 32 :])
+
+
+def test_room_is_made_before_a_row_group_is_read_and_the_last_row_gives_it_back(tmp_path, monkeypatch):
+    import pandas as pd
+
+    rows = np.arange(400).reshape(-1, 2)
+    frame = pd.DataFrame({"a": rows[:, 0].astype("int8"), "b": rows[:, 1].astype("float64")})
+    frame.to_parquet(tmp_path / "x.parquet", row_group_size=50)
+    shard = ParquetShard(tmp_path / "x.parquet")
+    kept, read, taken = shard.groups.numbers, ParquetShard._read_rows, []
+    kept.room = 2 * shard.whole_size
+
+    def watched(self, number):
+        held = read(self, number)
+        assert held.nbytes <= self.sizes[number]  # what was expected is no less than what it takes
+        taken.append(kept.taken + held.nbytes)
+        return held
+
+    monkeypatch.setattr(ParquetShard, "_read_rows", watched)
+    for first in (0, 50, 100, 150):
+        shard.values(range(first, first + 10))
+    assert len(taken) == 4
+    assert max(taken) <= kept.room  # while the group is read, too
+    shard.values(range(190, 200))
+    shard.values(range(140, 150))
+    assert kept.taken == 0
+
+
+def test_shards_are_opened_by_the_table_alone(image_shards, npy_shards, monkeypatch):
+    groups, opened = Groups(), []
+    for path in (image_shards / "parquet/1.parquet", image_shards / "tar/1.tar", next(npy_shards.glob("*.npy"))):
+        monkeypatch.setitem(OPENERS, path.suffix, lambda *given: opened.append(given) or given)
+        assert open_shard(path, groups) == (path, groups)
+    assert len(opened) == 3
 
 
 def test_no_two_choices_of_rows_are_drawn_alike(npy_shards, monkeypatch):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from glob import glob, has_magic
 from itertools import accumulate
 from pathlib import Path, PurePosixPath
@@ -17,7 +17,11 @@ from orbitpool.shards.shard import Shard
 from orbitpool.shards.tar import TarShard
 
 Files = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
-OPENERS: dict[str, Any] = {".npy": ArrayShard, ".tar": TarShard, ".parquet": ParquetShard}
+OPENERS: dict[str, Callable[[Path, Groups | None], Shard]] = {
+    ".npy": lambda path, _: ArrayShard(path),
+    ".tar": lambda path, _: TarShard(path),
+    ".parquet": ParquetShard,
+}
 
 
 def shard_files(source: Files) -> list[Path]:
@@ -53,8 +57,7 @@ def open_shard(path: Path, groups: Groups | None = None) -> Shard:
     """A shard, by the ending of its name; what is kept of a .parquet is kept with that of others in `groups`."""
     if (ending := path.suffix.lower()) not in OPENERS:
         raise ValueError(f"{path} ends in {path.suffix!r}; shards end in {', '.join(OPENERS)}")
-    shard: Shard = ParquetShard(path, groups) if ending == ".parquet" else OPENERS[ending](path)
-    return shard
+    return OPENERS[ending](path, groups)
 
 
 class Chained(Sequence[Any]):

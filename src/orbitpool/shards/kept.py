@@ -14,14 +14,13 @@ class Kept:
         self.room, self.taken = room, 0
         self._held: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
 
-    def get(self, key: Hashable, make: Callable[[], Any], size: Callable[[Any], int] = lambda _: 1) -> Any:
-        """What is kept under a key, or else what `make` makes."""
+    def get(self, key: Hashable, make: Callable[[], Any], size: int = 1) -> Any:
+        """What is kept under a key, or else what `make` makes, which takes at most `size`: room is made before."""
         if key not in self._held:
-            made = make()
-            while self._held and self.taken + size(made) > self.room:
+            while self._held and self.taken + size > self.room:
                 self.drop(next(iter(self._held)))
-            self._held[key] = made, size(made)
-            self.taken += size(made)
+            self._held[key] = make(), size
+            self.taken += size
         self._held.move_to_end(key)
         return self._held[key][0]
 

@@ -58,7 +58,8 @@ class ParquetShard:
         self.names: Sequence[str] = Numbered(path.name, self.ends[-1])
         self.labels: Sequence[str] = [_word(x) for x in labels] or Empty(self.ends[-1])
         self.wholes: Sequence[int] = self.ends
-        self.whole_size = 0 if self.column else 2 * max(parts)  # columns of several types become doubles
+        self.sizes = [0 if self.column else 2 * part for part in parts]  # columns of several types become doubles
+        self.whole_size = max(self.sizes)
 
     def __len__(self) -> int:
         return self.ends[-1]
@@ -100,8 +101,11 @@ class ParquetShard:
             return stacked(self, items)
         number = bisect_right(self.ends, items[0])
         first = self.ends[number - 1] if number else 0
-        rows = self.groups.numbers.get((self, number), lambda: self._read_rows(number), lambda held: held.nbytes)
+        key, kept = (self, number), self.groups.numbers
+        rows = kept.get(key, lambda: self._read_rows(number), self.sizes[number])
         some: NDArray[Any] = rows[items[0] - first : items[-1] + 1 - first]
+        if items[-1] + 1 == self.ends[number]:
+            kept.drop(key)
         return some
 
     def cuts(self, most: int) -> list[int]:
