@@ -41,7 +41,7 @@ NOT_RUN = {
     "make demo": "make wheel runs the demo",
     "make test": "this is a part of it",
     "make docs": ".ci/run does",
-    "make fire": "takes ten minutes; test_damage.py and test_arguments.py run slices of it",
+    "make fire": "takes twenty minutes; test_damage.py and test_arguments.py run slices of it",
     "make fire PARTS=inputs SECONDS=120": "takes minutes; test_damage.py runs a slice of it",
     "make audit": "depends on what is installed",
     "make bench": "takes minutes, and a quiet machine",
