@@ -6,26 +6,24 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from math import inf, prod
+from math import inf
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-import numpy as np
 import torch
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from orbitpool import together
 from orbitpool import transforms as T
 from orbitpool.discovery import Discovery
 from orbitpool.encoders import Encoder
-from orbitpool.kernels import choose_device
-from orbitpool.learners import checks, files, finding
+from orbitpool.learners import files, finding
 from orbitpool.learners.checks import whole, within
+from orbitpool.learners.inputs import Inputs
 from orbitpool.learners.progress import Progress
-from orbitpool.learners.shards import ShardRows, Shards
-from orbitpool.learners.sources import Batches, Rows, Source, is_stream, working_dtype
+from orbitpool.learners.sources import Rows, Source
 from orbitpool.learners.training import Counters, Diverged, State, seed_of, train
 from orbitpool.modules import OrbitModule, export_onnx
 
@@ -47,7 +45,7 @@ class Session:
     partial: bool = False  # whether only a part of the data is here
 
 
-class Learner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class Learner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Inputs):  # type: ignore[misc]
     """Filters in every pose of a transformation set, learned from minibatches.
 
     A subclass starts a state, updates it by a batch, encodes and reconstructs; parameters have the paper's letters
@@ -59,10 +57,8 @@ class Learner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     STRUCTURE: ClassVar[tuple[str, ...]] = ("n_components", "transforms")  # cannot change once a model is started
     LEARNS_POSES: ClassVar[bool] = False
     REPLAYS: ClassVar[bool] = False  # whether an update is the same operations every time, on the same tensors
-    n_features_in_: int
     transforms_: T.TransformSet | None  # the poses: those given, what they became, or those found
     discovery_: Discovery | None  # how they were found
-    _found: Discovery | None
 
     def _begin(self, look: Tensor, generator: torch.Generator) -> Parameters:
         """The tensors of a fresh state, from some rows of the data; the generator is the CPU's on every device."""
@@ -254,72 +250,6 @@ class Learner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
                     f"{name} is {getattr(self, name)!r} now, but the model was started with {value!r}; "
                     "set it back, or call fit to start anew"
                 )
-
-    def _source(self, X: Any, reset: bool, like: Tensor | None = None) -> Source:
-        """Where batches come from, in the float type and on the device of `like`, or else of X."""
-        dtype, device = (None, None) if like is None else (like.dtype, like.device)
-        if isinstance(X, Shards):
-            shards = ShardRows(X, dtype, device or choose_device(self.device, None))
-            self._check_width(shards.n_features, reset, named=False)
-            return shards
-        if is_stream(X):
-            stream = Batches(X, dtype, device or choose_device(self.device, None))
-            self._check_width(stream.n_features, reset, named=False)
-            return stream
-        rows = self._rows(X, reset)
-        return Rows(rows.X, dtype or rows.dtype, device or rows.device, rows.checked).resident()
-
-    def _rows(self, X: Any, reset: bool) -> Rows:
-        """X as rows of D1 numbers, checked but not converted."""
-        checks.rows(X)
-        X = self._flat(X, reset)
-        mapped = isinstance(X, np.memmap)  # its values are checked batch by batch
-        named = not isinstance(X, Tensor)
-        if named:
-            X = validate_data(self, X, reset=reset, dtype="numeric", ensure_all_finite=not mapped)
-        elif X.ndim != 2 or 0 in X.shape:
-            shape = tuple(X.shape)
-            raise ValueError(f"X has shape {shape}; give (N, features) or images (N, H, W[, C]), none of them 0")
-        self._check_width(X.shape[1], reset, named)
-        return Rows(X, working_dtype(X), choose_device(self.device, X), checked=named and not mapped)
-
-    def _flat(self, X: Any, reset: bool) -> Any:
-        """Images as rows, if X holds images."""
-        if getattr(X, "ndim", 2) not in (3, 4):
-            return X
-        poses = self.transforms if reset else self._operators
-        field = poses.field_shape if isinstance(poses, T.TransformSet) else tuple(X.shape[1:3])
-        if len(field) == 2 and tuple(X.shape[1:3]) != field:
-            raise ValueError(
-                f"images have shape {tuple(X.shape[1:])}, but the transformations act on fields of "
-                f"{field[0]}×{field[1]} pixels; give (N, {field[0]}, {field[1]}[, C]), channels last"
-            )
-        return X.reshape(len(X), -1)
-
-    def _check_width(self, n_features: int, reset: bool, named: bool) -> None:
-        if not reset:
-            if n_features != self.n_features_in_:
-                raise ValueError(
-                    f"X has {n_features} features, but {type(self).__name__} is expecting "
-                    f"{self.n_features_in_} features as input"
-                )
-            return
-        self._found = None
-        self._fit_poses(self.transforms if isinstance(self.transforms, T.TransformSet) else None, n_features)
-        if not named and hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
-        self.n_features_in_ = n_features
-
-    def _fit_poses(self, transforms: T.TransformSet | None, n_features: int) -> None:
-        """Make transformations those of the model, if they fit its inputs; none of them is one pose."""
-        self._operators = T.identity((n_features,)) if transforms is None else transforms
-        pixels = prod(self._operators.field_shape)
-        if n_features % pixels:
-            raise ValueError(
-                f"X has {n_features} features a row, but the transformations act on fields of {pixels} pixels, "
-                f"{self._operators!r}; give {pixels} times the number of channels"
-            )
-        self._filter_size = n_features // pixels * prod(self._operators.window_shape)
 
     @torch.no_grad()
     def _map(
