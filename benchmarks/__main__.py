@@ -5,7 +5,7 @@ import sys
 from dataclasses import replace
 
 from benchmarks import dictionaries, encoding, growth, learning, record, reduction
-from benchmarks.timing import Others, Row
+from benchmarks.timing import AMX, Others, Row
 
 NOISE = 0.15  # of a core that others may take, before figures are too noisy to be held to the record
 PARTS = {part.__name__.rpartition(".")[2]: part for part in (learning, encoding, dictionaries, reduction, growth)}
@@ -19,8 +19,8 @@ def main() -> int:
     given = parser.parse_args()
     before, rows, others = record.recorded(), [], Others()
     print(", ".join(f"{key} {value}" for key, value in record.machine().items()))
-    if not learning.SHORT:
-        print("this processor has no bfloat16 products, so those are left out")
+    if not AMX:
+        print("this processor has no AMX, so products in bfloat16 are left out")
     print(f"\n{'':<96} {'ratio':>6} {'must':>6} {'recorded':>9}")
     for part in given.parts:
         for row in PARTS[part].run():

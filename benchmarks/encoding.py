@@ -6,7 +6,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from benchmarks.timing import Row, seconds
+from benchmarks.timing import PRECISIONS, Row, seconds
 from orbitpool import TIOMP, TIRBM, ConvFeatures
 from orbitpool import transforms as T
 from orbitpool.encoders import Encoder, squash
@@ -21,12 +21,13 @@ def run() -> Iterator[Row]:
         features = ConvFeatures(learner, n_patches=2000, random_state=0).fit(images)
         encoder = features.learner_.encoder()
         P, mean = (torch.from_numpy(a) for a in (features.whitening_, features.mean_))
-
-        ours, theirs = seconds(
-            partial(features.transform, images), partial(_plain, features, encoder, P, mean, images), repeats=5
-        )
-        name = type(learner).__name__
-        yield Row(f"dense encoding by {name}, K=1600 S=4 two-sided: over the plain version", ours / theirs, 0.6)
+        plain = partial(_plain, features, encoder, P, mean, images)
+        for precision in PRECISIONS:
+            features.set_params(precision=precision)
+            ours, theirs = seconds(partial(features.transform, images), plain, repeats=5)
+            short = precision == "bfloat16"
+            name = f"{type(learner).__name__}, K=1600 S=4 two-sided{', bfloat16 products' if short else ''}"
+            yield Row(f"dense encoding by {name}: over the plain version", ours / theirs, 0.25 if short else 0.6)
 
 
 def _plain(features: ConvFeatures, encoder: Encoder, P: Tensor, mean: Tensor, images: Tensor) -> Tensor:

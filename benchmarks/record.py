@@ -11,7 +11,7 @@ from typing import Any
 import sklearn
 import torch
 
-from benchmarks.timing import Row
+from benchmarks.timing import AMX, Row
 
 RECORDED = Path(__file__).with_name("ratios.json")
 LAST = Path(__file__).with_name("last.json")  # what the last run measured, recorded or not
@@ -25,7 +25,7 @@ def machine() -> dict[str, Any]:
         "processor": features.get("cpu_name", platform.processor()),
         "cores": os.cpu_count(),
         "threads": torch.get_num_threads(),
-        "bfloat16": bool(features.get("avx512_bf16") or features.get("amx_bf16")),
+        "bfloat16": AMX,
         "python": platform.python_version(),
         "torch": torch.__version__,
         "scikit-learn": sklearn.__version__,

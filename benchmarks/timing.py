@@ -6,6 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from time import perf_counter
+from typing import Literal
+
+import torch
+
+AMX = bool(torch.cpu.get_capabilities().get("amx_bf16"))
+PRECISIONS: tuple[Literal["auto", "bfloat16"], ...] = ("auto", "bfloat16") if AMX else ("auto",)
 
 
 @dataclass(frozen=True)

@@ -64,7 +64,7 @@ class Encoder:
         """What P v is multiplied with in every pose, as something that v can be multiplied with, (K, S, D)."""
         posed = self.transforms.orbit(self.W)
         posed = posed if self.scale is None else posed * self.scale[..., None]
-        return posed if P is None else posed @ P
+        return posed if P is None else (posed.flatten(0, 1) @ P).view(posed.shape)
 
 
 def squash(reduced: Tensor, how: str, alpha: float = 0.0) -> Tensor:

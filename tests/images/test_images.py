@@ -88,7 +88,8 @@ def test_an_image_and_its_mirror_image_can_have_the_same_features(colour_images)
 @pytest.mark.parametrize(("stride", "grid"), [(1, 2), (3, 3)])
 def test_dense_encoding_is_the_encoding_of_each_patch_by_hand(learner, stride, grid, colour_images):
     """Patch by patch: normalise, whiten, transform, average over cells. The fold must be exact."""
-    features = ConvFeatures(learner, n_patches=2000, stride=stride, grid=grid, random_state=0).fit(colour_images)
+    how = {"stride": stride, "grid": grid, "precision": "full"}
+    features = ConvFeatures(learner, n_patches=2000, random_state=0, **how).fit(colour_images)
     images = colour_images[:3]
     places = range(0, 32 - 8 + 1, stride)
     expected = []

@@ -14,7 +14,7 @@ from torch import Tensor
 from orbitpool.encoders import Encoder
 from orbitpool.images.patches import as_floats, dense_patches, places
 from orbitpool.images.whitening import normalize_contrast
-from orbitpool.kernels import cells
+from orbitpool.kernels import cells, rounding
 from orbitpool.kernels.products import dense_room, fused
 from orbitpool.learners.checks import finite
 
@@ -37,7 +37,7 @@ class Dense:
     contrast: float | None
     keep: bool  # poses apart
     alone: bool  # there is but one pose
-    full: bool  # precision
+    precision: str
     width: int  # features of a patch
 
     def at_once(self, images: Tensor) -> int:
@@ -55,7 +55,8 @@ class Dense:
         for some in torch.split(torch.arange(rows), max(1, budget // (len(images) * columns))):
             top, bottom = int(some[0]) * self.stride, int(some[-1]) * self.stride + self.patch[0]
             cell = (down[some][:, None] * self.grid + across).flatten()
-            total = total + encode(floats[:, top:bottom], cell)
+            with rounding(self.precision):
+                total = total + encode(floats[:, top:bottom], cell)
         sizes = torch.outer(torch.bincount(down), torch.bincount(across)).flatten()
         means: Tensor = total / sizes.to(total)[:, None]
         return means.flatten(1)
@@ -69,7 +70,7 @@ class Dense:
     def _sums(self) -> tuple[CellSums, int]:
         """What turns images and the cells of their patches into sums of features, and how many patches at a time."""
         mean, encoder, n_cells = self.mean, self.encoder, self.grid**2
-        rounded = not self.full and fused(mean) and dense_room(len(mean), n_cells)
+        rounded = self.precision != "full" and fused(mean) and dense_room(len(mean), n_cells)
         whole = not self.keep or getattr(encoder, "how", None) == "max"
         if isinstance(encoder, Encoder) and whole and (rounded or mean.device.type == "cpu"):
             return self._by_kernels(encoder, rounded)

@@ -8,6 +8,7 @@ from orbitpool.kernels.descent import Statistics, descend_
 from orbitpool.kernels.devices import choose_device
 from orbitpool.kernels.poses import compare, expect, generate_drawn, infer, move, tilt_
 from orbitpool.kernels.products import correlate, generate, respond, shortened
+from orbitpool.kernels.rounding import rounding
 from orbitpool.kernels.traced import pool_templates
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "reduce_orbit",
     "reduce_templates",
     "respond",
+    "rounding",
     "shortened",
     "tilt_",
 ]

@@ -45,10 +45,12 @@ def encode_cells(
     patches, posed = x.reshape(-1, D).T, templates.permute(1, 0, 2)
     b = x.new_zeros(S, K, 1) if bias is None else bias.T[..., None]
     out = x.new_empty(n, cells, 2 if two_sided else 1, K)
-    some = max(1, RESPONSES // (S * n * P))
+    some = min(K, max(1, RESPONSES // (S * n * P)))
+    room = x.new_empty(S * some, n * P)  # one for all, because the memory of a new one would have to be fetched
     for start in range(0, K, some):
         part = slice(start, start + some)
-        a = (posed[:, part].reshape(-1, D) @ patches).view(S, -1, n * P)
+        some_posed = posed[:, part].reshape(-1, D)
+        a = torch.mm(some_posed, patches, out=room[: len(some_posed)]).view(S, -1, n * P)
         sides = _peaks(a, alpha, two_sided) if how == "max" else _probabilities(a, b[:, part], two_sided)
         for side, z in enumerate(sides):
             out[:, :, side, part] = (z.view(-1, n, P) @ member).permute(1, 2, 0)
@@ -63,5 +65,12 @@ def _peaks(a: Tensor, alpha: float, two_sided: bool) -> list[Tensor]:
 
 def _probabilities(a: Tensor, bias: Tensor, two_sided: bool) -> list[Tensor]:
     """Probability of any pose, and the same of -a, from (S, k, m) responses, (k, m) each."""
-    sides = [bias - a, a.add_(bias)] if two_sided else [a.add_(bias)]
-    return [orbit.pooled(side.permute(2, 1, 0), overwrite=True).T for side in reversed(sides)]
+    a += bias
+    if not two_sided:
+        return [orbit.pooled(a.permute(2, 1, 0), overwrite=True).T]
+    low, high = (float(x) for x in a.aminmax())
+    if max(-low, high) + 2 * float(bias.abs().max()) >= orbit.SAFE:
+        return [orbit.pooled(side.permute(2, 1, 0), overwrite=True).T for side in (2 * bias - a, a)][::-1]
+    up = a.exp_().sum(0)
+    down = torch.div((2 * bias).exp_(), a, out=a).sum(0)  # exp(b - a) is exp(2 b) / exp(a + b)
+    return [on.div_(1 + on) for on in (up, down)]

@@ -59,9 +59,7 @@ def correlate(
     out = left.new_empty(len(left), right.shape[1], dtype=dtype) if out is None else out
     if dtype == u.dtype:
         return out.addmm_(left, right, alpha=alpha, beta=beta)
-    if out.is_cuda:
-        return torch.addmm(out, left, right, out_dtype=dtype, alpha=alpha, beta=beta, out=out)
-    return (out.mul_(beta) if beta else out.zero_()).add_(left @ right, alpha=alpha)
+    return torch.addmm(out, left, right, out_dtype=dtype, alpha=alpha, beta=beta, out=out)
 
 
 def generate(h: Tensor, W: Tensor) -> Tensor:
@@ -73,11 +71,11 @@ def generate(h: Tensor, W: Tensor) -> Tensor:
 
 
 def shortened(W: Tensor, precision: str) -> Tensor:
-    """W in bfloat16 if it is float32 and products are to be of such numbers: for "bfloat16", for "auto" on a GPU.
+    """W in bfloat16, for products of such numbers on a GPU, if it is float32 and precision is not "full".
 
-    For a GPU they get a few columns of zeros more, as `move` gives them to inputs.
+    Where there are kernels it gets a few columns of zeros more, as `move` gives them to inputs. `rounding` is for CPUs.
     """
-    if W.dtype != torch.float32 or precision == "full" or (precision == "auto" and not W.is_cuda):
+    if W.dtype != torch.float32 or precision == "full" or not W.is_cuda:
         return W
     return (pad(W, (0, -W.shape[1] % ALIGNED)) if fused(W) else W).to(torch.bfloat16)
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from orbitpool import encoders, together
-from orbitpool.kernels import move, reduce_orbit, shortened
+from orbitpool.kernels import move, reduce_orbit, rounding, shortened
 from orbitpool.kernels.products import fused
 from orbitpool.learners import checks
 from orbitpool.learners.base import Learner, Parameters
@@ -50,7 +50,7 @@ class TIOMP(Learner):
         Epochs, each one alternation between codes and filters.
     precision : {"auto", "full", "bfloat16"}
         Of the products that choose filters and poses in learning; coefficients and filters keep the precision of the
-        inputs. "auto" is bfloat16 for float32 on a GPU, else full. Features and codes are always computed in full.
+        inputs. Otherwise as in `TIRBM`. Codes, too, are always computed in full.
     batch_size, early_stopping, validation_fraction, n_iter_no_change, checkpoint, checkpoint_every, verbose, device, \
 random_state
         As in `TIRBM`.
@@ -159,7 +159,7 @@ random_state
     def _update(self, state: State, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         t, part = state.tensors, together.part(len(v))
         v = v[part.own]
-        j, s, h, residual = self._pursue(v, t["W"], t["gain"], shortened(t["W"], self.precision))
+        j, s, h, residual = self._pursue(v, t["W"], t["gain"], self.precision)
         windows = _chosen(self._operators.apply(residual), s)  # T_s r
         coefficient = h * t["gain"][j, s]
         pull, weight = (t[name] if part.whole else torch.zeros_like(t[name]) for name in ("pull", "weight"))
@@ -198,18 +198,21 @@ random_state
         bound = torch.as_tensor(np.stack(rows)).to(W.device, W.dtype)
         return bound.repeat_interleave(W.shape[1] // bound.shape[1], dim=1)
 
-    def _pursue(self, v: Tensor, W: Tensor, gain: Tensor, searched: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    def _pursue(
+        self, v: Tensor, W: Tensor, gain: Tensor, precision: str = "full"
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Filters j, poses s and coefficients h of each input, (N, gamma) each, and what they leave over, (N, D1).
 
         Filters in poses are made orthogonal one after the other, as in a QR decomposition. Only the choice of filters
-        and poses depends on the type of the filters that are `searched`.
+        and poses depends on the precision.
         """
         templates = (self._operators.orbit(W) * gain[..., None]).contiguous()  # (K, S, D1)
-        residual, Q = v, v.new_empty(len(v), 0, v.shape[1])
+        searched, residual, Q = shortened(W, precision), v, v.new_empty(len(v), 0, v.shape[1])
         js, ss = (torch.empty(len(v), 0, dtype=torch.int64, device=v.device) for _ in range(2))
         R = []
         for _ in range(self.gamma):
-            j, s = self._best(residual, searched, gain, templates, js)
+            with rounding(precision):
+                j, s = self._best(residual, searched, gain, templates, js)
             q, r = _orthogonal(templates[j, s], Q)
             residual = residual - (q * residual).sum(1, keepdim=True) * q
             js, ss, Q = (torch.cat([old, new[:, None]], 1) for old, new in ((js, j), (ss, s), (Q, q)))
@@ -238,7 +241,7 @@ random_state
 
     def _decoder(self, t: Parameters) -> Callable[[Tensor], Tensor]:
         gain = self._gain(t["W"])
-        return lambda v: v - self._pursue(v, t["W"], gain, t["W"])[3]
+        return lambda v: v - self._pursue(v, t["W"], gain)[3]
 
     def _advice(self, epoch: int) -> str:
         return "scale the inputs to unit variance"
@@ -250,7 +253,7 @@ random_state
             gain = self._gain(t["W"])
 
             def code(v: Tensor) -> Tensor:
-                j, _, h, _ = self._pursue(v, t["W"], gain, t["W"])
+                j, _, h, _ = self._pursue(v, t["W"], gain)
                 return v.new_zeros(len(v), len(t["W"])).scatter_(1, j, h)
 
             return code
@@ -264,7 +267,7 @@ random_state
             gain = self._gain(t["W"])
 
             def pose(v: Tensor) -> Tensor:
-                j, s, _, _ = self._pursue(v, t["W"], gain, t["W"])
+                j, s, _, _ = self._pursue(v, t["W"], gain)
                 return torch.full((len(v), len(t["W"])), -1, device=v.device).scatter_(1, j, s)
 
             return pose

@@ -14,7 +14,18 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid
 
 from orbitpool import orbit, together
-from orbitpool.kernels import Statistics, compare, expect, generate_drawn, infer, move, reduce_orbit, shortened, tilt_
+from orbitpool.kernels import (
+    Statistics,
+    compare,
+    expect,
+    generate_drawn,
+    infer,
+    move,
+    reduce_orbit,
+    rounding,
+    shortened,
+    tilt_,
+)
 from orbitpool.learners import checks, poses
 from orbitpool.learners.base import Learner, Parameters, Session
 from orbitpool.learners.softmax import SoftmaxLearner
@@ -64,9 +75,9 @@ class TIRBM(SoftmaxLearner):
         Hold out `validation_fraction` of the rows and stop when their reconstruction has not become better for
         `n_iter_no_change` epochs.
     precision : {"auto", "full", "bfloat16"}
-        Of the products in learning; sums and parameters keep the precision of the inputs, except that a CPU rounds
-        each product to bfloat16. "auto" is bfloat16 for float32 on a GPU, else full. Features are always computed in
-        full.
+        Of the factors of products in learning; sums and parameters keep the precision of the inputs. "auto" is bfloat16
+        for float32 on a GPU, else full. On a CPU "bfloat16" is for those with AMX, and the same as "full" on others.
+        Features are always computed in full.
     checkpoint : path, optional
         Keep the run in this file, every `checkpoint_every` updates and at the end; `fit` goes on from it.
     verbose : bool
@@ -184,6 +195,11 @@ class TIRBM(SoftmaxLearner):
 
     @torch.no_grad()
     def _update(self, state: State, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        with rounding(self.precision):
+            return self._contrast(state, v)
+
+    def _contrast(self, state: State, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """An update by contrastive divergence."""
         t = {**state.tensors, "W": shortened(state.tensors["W"], self.precision)}
         visible, part = self._visible(t), together.part(len(v))
         v = v[part.own]
