@@ -29,6 +29,10 @@ demo: $(READY)
 test: $(READY)
 	$(BIN)/python -m pytest
 
+# The tests of kernels, and those that need a GPU, on one.
+test-gpu: $(READY)
+	ORBITPOOL_GPU=1 $(BIN)/python -m pytest tests/kernels tests/test_gpu.py
+
 lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .

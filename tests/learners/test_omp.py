@@ -152,18 +152,3 @@ def test_learning_goes_on_in_the_same_tensors(digits):
     places = {name: t.data_ptr() for name, t in model._state.tensors.items()}
     model.partial_fit(digits)
     assert places == {name: t.data_ptr() for name, t in model._state.tensors.items()}
-
-
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-@pytest.mark.parametrize("gamma", [1, 3, 20])
-@pytest.mark.parametrize("precision", ["full", "auto"])
-def test_a_gpu_learns_as_a_cpu_does_recorded_or_not(digits, gamma, precision, monkeypatch):
-    X, options = digits.astype(np.float32), {"gamma": gamma, "n_iter": 5, "random_state": 0, "batch_size": 100}
-    expected = TIOMP(40, SHIFTS, device="cpu", **options).fit(X)
-    for replays in (True, False):
-        monkeypatch.setattr(TIOMP, "REPLAYS", replays)
-        model = TIOMP(40, SHIFTS, device="cuda", precision=precision, **options).fit(X)
-        errors, wanted = (m.history_["reconstruction_error"] for m in (model, expected))
-        assert_allclose(errors, wanted, rtol=0.005 if precision == "full" else 0.03)
-        assert_allclose(model.history_["sparsity"], expected.history_["sparsity"], atol=0.05)
-        assert_allclose(model.score(X), expected.score(X), rtol=0.03)

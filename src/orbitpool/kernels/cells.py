@@ -46,31 +46,35 @@ def encode_cells(
     b = x.new_zeros(S, K, 1) if bias is None else bias.T[..., None]
     out = x.new_empty(n, cells, 2 if two_sided else 1, K)
     some = min(K, max(1, RESPONSES // (S * n * P)))
-    room = x.new_empty(S * some, n * P)  # one for all, because the memory of a new one would have to be fetched
+    # Room for all pieces, because the memory of new tensors would have to be fetched each time.
+    responses, rooms = x.new_empty(S * some, n * P), x.new_empty(3, some, n * P)
     for start in range(0, K, some):
         part = slice(start, start + some)
         some_posed = posed[:, part].reshape(-1, D)
-        a = torch.mm(some_posed, patches, out=room[: len(some_posed)]).view(S, -1, n * P)
-        sides = _peaks(a, alpha, two_sided) if how == "max" else _probabilities(a, b[:, part], two_sided)
+        a = torch.mm(some_posed, patches, out=responses[: len(some_posed)]).view(S, -1, n * P)
+        room = rooms[:, : a.shape[1]]
+        sides = _peaks(a, alpha, two_sided, room) if how == "max" else _probabilities(a, b[:, part], two_sided, room)
         for side, z in enumerate(sides):
             out[:, :, side, part] = (z.view(-1, n, P) @ member).permute(1, 2, 0)
     return out.flatten(2)
 
 
-def _peaks(a: Tensor, alpha: float, two_sided: bool) -> list[Tensor]:
-    """max(max_s a_s - alpha, 0), and the same of -a, from (S, k, m) responses, (k, m) each."""
-    peaks = [a.amax(0), a.amin(0).neg_()] if two_sided else [a.amax(0)]
+def _peaks(a: Tensor, alpha: float, two_sided: bool, room: Tensor) -> list[Tensor]:
+    """max(max_s a_s - alpha, 0), and the same of -a, from (S, k, m) responses, (k, m) each, in (3, k, m) of room."""
+    peaks = [torch.amax(a, 0, out=room[0])]
+    if two_sided:
+        peaks.append(torch.amin(a, 0, out=room[1]).neg_())
     return [peak.sub_(alpha).relu_() for peak in peaks]
 
 
-def _probabilities(a: Tensor, bias: Tensor, two_sided: bool) -> list[Tensor]:
-    """Probability of any pose, and the same of -a, from (S, k, m) responses, (k, m) each."""
+def _probabilities(a: Tensor, bias: Tensor, two_sided: bool, room: Tensor) -> list[Tensor]:
+    """Probability of any pose, and the same of -a, from (S, k, m) responses, (k, m) each, in (3, k, m) of room."""
     a += bias
     if not two_sided:
         return [orbit.pooled(a.permute(2, 1, 0), overwrite=True).T]
     low, high = (float(x) for x in a.aminmax())
     if max(-low, high) + 2 * float(bias.abs().max()) >= orbit.SAFE:
         return [orbit.pooled(side.permute(2, 1, 0), overwrite=True).T for side in (2 * bias - a, a)][::-1]
-    up = a.exp_().sum(0)
-    down = torch.div((2 * bias).exp_(), a, out=a).sum(0)  # exp(b - a) is exp(2 b) / exp(a + b)
-    return [on.div_(1 + on) for on in (up, down)]
+    up = torch.sum(a.exp_(), 0, out=room[0])
+    down = torch.sum(torch.div((2 * bias).exp_(), a, out=a), 0, out=room[1])  # exp(b - a) is exp(2 b) / exp(a + b)
+    return [on.div_(torch.add(on, 1, out=room[2])) for on in (up, down)]

@@ -87,7 +87,8 @@ def tilt_(p: Tensor, z: Tensor, cost: float, slope: Tensor, n: int) -> Tensor:
         from orbitpool.kernels import fused as kernels
 
         return kernels.tilt_(p, z, cost, slope, n)
-    p *= (1 - cost * slope * (1 - z))[..., None]
+    weight = cost * slope
+    p *= torch.addcmul(1 - weight, weight, z)[..., None]
     return _mean(p)
 
 
@@ -98,7 +99,8 @@ def compare(v: Tensor, other: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
         return kernels.compare(v, other)
     gap = other - v
-    return gap.mean(0), gap.square().mean(), v.square().mean()
+    error, energy = (torch.dot(x.flatten(), x.flatten()) / x.numel() for x in (gap, v))
+    return gap.mean(0), error, energy
 
 
 def generate_drawn(drawn: Tensor, W: Tensor, transforms: TransformSet, shape: tuple[int, int]) -> Tensor:

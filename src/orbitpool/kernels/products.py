@@ -49,7 +49,7 @@ def correlate(
 ) -> Tensor:
     """Alpha sum_ns h_njs T_s v_n, (K, D2), or in place of `out` that and beta `out`.
 
-    The result may have more digits than the factors.
+    The result may have more digits than the factors, and h may be overwritten.
     """
     beta = 0.0 if out is None else beta
     if isinstance(u, Turned):

@@ -25,21 +25,25 @@ class Turned:
 
     def respond(self, W: Tensor, bias: Tensor | None) -> Tensor:
         """`products.respond`."""
-        (n, S), size = self.shape, len(self.odd)
+        (n, S), (q, m) = self.shape, self.odd.shape
         w = W.index_select(1, self.pixels)
-        even, odd, rest = _split(w[:, : 4 * size].view(len(W), 4, size))
-        even = torch.cat([even, w[:, 4 * size :]], 1) if w.shape[1] > 4 * size else even
-        a = _merge(even @ self.even, odd @ self.odd, rest.flatten(1) @ self.rest).view(len(W), S, n)
+        even, odd, rest = _split(w[:, : 4 * q].view(len(W), 4, q))
+        even = torch.cat([even, w[:, 4 * q :]], 1) if w.shape[1] > 4 * q else even
+        a = W.new_empty(len(W), 4, m)
+        for part, turned, out in zip((even, odd, rest), (self.even, self.odd, self.rest), _parts(a), strict=True):
+            torch.mm(part, turned, out=out)
+        a = _merge(a).view(len(W), S, n)
         if bias is not None:
             a += bias[:, :, None]
         return a.permute(2, 0, 1)
 
     def correlate(self, h: Tensor) -> Tensor:
-        """`products.correlate` of hidden units (K, S N), without a factor."""
+        """`products.correlate` of hidden units (K, S N), which it overwrites, without a factor."""
         even, odd, rest = _split(h.view(len(h), 4, -1))
-        size, sums = len(self.odd), even @ self.even.T
-        turned = _merge(sums[:, :size], odd @ self.odd.T, rest.flatten(1) @ self.rest.T)
-        return torch.cat([turned.flatten(1), sums[:, size:]], 1).index_select(1, self._places)
+        q, sums = len(self.odd), even @ self.even.T
+        parts = torch.cat([sums[:, :q], odd @ self.odd.T, rest @ self.rest.T], 1)
+        turned = _merge(parts.view(len(h), 4, q))
+        return torch.cat([turned.flatten(1), sums[:, q:]], 1).index_select(1, self._places)
 
     @cached_property
     def _places(self) -> Tensor:
@@ -62,18 +66,26 @@ def turned(v: Tensor, transforms: TransformSet) -> Tensor | Turned:
     return Turned(*quarters.apply(v, channels), pixels, (len(v), len(transforms)))
 
 
+def _parts(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Where even and odd part, (K, m), and the rest, (K, 2 m), lie in (K, 4, m)."""
+    return x[:, 0], x[:, 1], x[:, 2:].view(len(x), -1)
+
+
 def _split(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Even and odd part, (K, m), and the rest, (K, 2, m), of (K, 4, m) quarter turns."""
-    both = x[:, :2] + x[:, 2:]
-    return both[:, 0] + both[:, 1], both[:, 0] - both[:, 1], x[:, :2] - x[:, 2:]
+    """The parts of (K, 4, m) quarter turns, in their place."""
+    first, last = x[:, :2], x[:, 2:]
+    first += last
+    torch.sub(first, last, alpha=2, out=last)
+    x[:, 0] += x[:, 1]
+    torch.sub(x[:, 0], x[:, 1], alpha=2, out=x[:, 1])
+    return _parts(x)
 
 
-def _merge(even: Tensor, odd: Tensor, rest: Tensor) -> Tensor:
-    """What `_split` takes apart, but for factors of two and four, (K, 4, m); the rest may be (K, 2 m)."""
-    out = even.new_empty(len(even), 4, even.shape[1])
-    there, back = out[:, :2], out[:, 2:]
-    torch.add(even, odd, out=there[:, 0])
-    torch.sub(even, odd, out=there[:, 1])
-    torch.sub(there, rest.view_as(there), out=back)
-    there += rest.view_as(there)
-    return out
+def _merge(x: Tensor) -> Tensor:
+    """What `_split` takes apart, but for factors of two and four, in the place of its parts, (K, 4, m)."""
+    first, last = x[:, :2], x[:, 2:]
+    x[:, 0] += x[:, 1]
+    torch.sub(x[:, 0], x[:, 1], alpha=2, out=x[:, 1])
+    first += last
+    torch.sub(first, last, alpha=2, out=last)
+    return x
