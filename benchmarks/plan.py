@@ -74,12 +74,9 @@ SHARED = {  # with the rows of an update, and how many there are
     "TIRBM, 784 K=500 S=1 batch 2000": (Learning(500, 1, 784, 784), 2000, 9),
     "TIRBM, r=8 colour K=300 S=10 batch 2000": (Learning(300, 10, 108, 192), 2000, 10),
 }
-# What a classifier of 12,800 features does, where `h200.txt` does not say it yet. Passes and matrices were counted on a
-# CPU that made the choices of a GPU; the seconds of a matrix, 4/3 D^3 operations, are assumed, at 25 TFLOP/s.
-GUESSED = {"passes over all features": 110.0, "matrices factored": 2.0, "factoring one": 0.11}
 BESIDE = 18  # times that features are read or written to look at them, standardise them and round them
 ENCODED = "dense encoding of 60,000 images, r=8 K=1600 S=10 two-sided, "
-NEAR = 1 / 3  # of what was measured, by which the model may miss what it was not fitted to
+NEAR = 0.4  # of what was measured, by which the model may miss what it was not fitted to
 CLASSIFIED = "LinearSVM, 50,000 x 12,800, ten classes, one C"
 
 
@@ -111,7 +108,8 @@ DENSE = 60_000 * encoding(32) / H200[f"{ENCODED}TIOMP"]  # operations a second o
 
 def classifying(N: int, D: int) -> float:
     """Seconds of a classifier: passes over the features, one matrix made of them, its factors and their inverse."""
-    passes, factored, factoring = (H200.get(f"the same: {what}", guess) for what, guess in GUESSED.items())
+    counted = ("passes over all features", "matrices factored", "factoring one")
+    passes, factored, factoring = (H200[f"the same: {what}"] for what in counted)
     read = H200["the same: reading all features once, share of the bandwidth"] / 100 * MEMORY
     matrix = 2 * N * D**2 / PRODUCTS + BESIDE * 4 * N * D / MEMORY
     return passes * 4 * N * D / read + matrix + factored * factoring
