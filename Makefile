@@ -13,7 +13,7 @@ demo test: export GOMP_SPINCOUNT ?= 5000
 # Examples are run side by side.
 docs: export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo venv test lint docs wheel bench fire audit clean
+.PHONY: demo venv test test-gpu lint docs wheel bench fire audit clean
 .DEFAULT_GOAL := demo
 
 venv: $(READY)

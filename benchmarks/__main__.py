@@ -5,7 +5,8 @@ import sys
 from dataclasses import replace
 
 from benchmarks import dictionaries, encoding, growth, learning, record, reduction
-from benchmarks.timing import AMX, Others, Row
+from benchmarks.timing import Others, Row
+from orbitpool.kernels.precision import AMX
 
 NOISE = 0.15  # of a core that others may take, before figures are too noisy to be held to the record
 PARTS = {part.__name__.rpartition(".")[2]: part for part in (learning, encoding, dictionaries, reduction, growth)}

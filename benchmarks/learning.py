@@ -56,7 +56,7 @@ def _learnergy(X: Any) -> Callable[[], object] | None:
 
 
 def _update(
-    precision: Any, poses: T.TransformSet, name: str, plainly: float | None, at_least: float | None
+    precision: Any, poses: T.TransformSet, name: str, over_plain: float | None, over_dense: float | None
 ) -> Iterator[Row]:
     K, S, N, D = 1000, len(poses), 200, 784
     model = TIRBM(K, poses, batch_size=N, random_state=0, precision=precision)
@@ -74,7 +74,7 @@ def _update(
     kinds = [factors, [t.bfloat16() for t in factors]] if precision == "bfloat16" else [factors]
     bare = [partial(products, *kind) for kind in kinds]
     own, theirs, *alone = seconds(lambda: updates(v), lambda: plain.update(v), *bare, repeats=9)
-    yield Row(f"TIRBM update, 784 K=1000 batch 200, {name}: over the plain version", own / theirs, plainly)
-    yield Row(f"the same, {name}: over four dense products, two up and two of statistics", own / alone[0], at_least)
+    yield Row(f"TIRBM update, 784 K=1000 batch 200, {name}: over the plain version", own / theirs, over_plain)
+    yield Row(f"the same, {name}: over four dense products, two up and two of statistics", own / alone[0], over_dense)
     for short in alone[1:]:
         yield Row(f"the same, {name}: over such products of matrices that are in bfloat16 already", own / short)

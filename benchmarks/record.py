@@ -11,7 +11,8 @@ from typing import Any
 import sklearn
 import torch
 
-from benchmarks.timing import AMX, Row
+from benchmarks.timing import Row
+from orbitpool.kernels.precision import AMX
 
 RECORDED = Path(__file__).with_name("ratios.json")
 LAST = Path(__file__).with_name("last.json")  # what the last run measured, recorded or not

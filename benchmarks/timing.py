@@ -8,9 +8,8 @@ from statistics import median
 from time import perf_counter
 from typing import Literal
 
-import torch
+from orbitpool.kernels.precision import AMX
 
-AMX = bool(torch.cpu.get_capabilities().get("amx_bf16"))
 PRECISIONS: tuple[Literal["auto", "bfloat16"], ...] = ("auto", "bfloat16") if AMX else ("auto",)
 
 

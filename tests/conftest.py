@@ -13,7 +13,10 @@ from orbitpool import datasets, progress
 from orbitpool.datasets import written
 from orbitpool.experiments import recipes
 
-if "ORBITPOOL_GPU" not in os.environ:
+if os.environ.get("ORBITPOOL_GPU"):
+    if not torch.cuda.is_available():
+        pytest.exit("ORBITPOOL_GPU is set, and torch finds no GPU", returncode=1)
+else:
     os.environ["CUDA_VISIBLE_DEVICES"] = ""  # tests say what a CPU does; `make test-gpu` is for more
 if not torch.cuda.is_available():
     os.environ["TRITON_INTERPRET"] = "1"  # kernels for GPUs run in Python then; it is read when triton is loaded

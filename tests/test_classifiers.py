@@ -16,8 +16,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from orbitpool import together
 from orbitpool.classifiers import LinearSVM, SoftmaxRegression, base
-from orbitpool.classifiers.design import Design, Rows, full_precision
+from orbitpool.classifiers.design import Design, Rows
 from orbitpool.classifiers.preconditioner import Kind, Preconditioner
+from orbitpool.kernels import full_precision
+from orbitpool.kernels.precision import BACKENDS
 
 CLASSIFIERS = [LinearSVM, SoftmaxRegression]
 GRID = [0.001, 0.01, 0.1, 1.0]
@@ -231,8 +233,7 @@ def test_products_are_exact_whatever_the_process_allows(digits, labels):
         with torch.autocast("cpu", torch.bfloat16):
             assert_array_equal(LinearSVM(0.1).fit(X, labels).coef_, expected)
         with full_precision(torch.device("cpu")):
-            assert torch.get_float32_matmul_precision() == "highest"
-            assert not torch.backends.cuda.matmul.allow_tf32
+            assert {backend.fp32_precision for backend in BACKENDS} == {"ieee"}
         assert torch.get_float32_matmul_precision() == "medium"
         assert torch.backends.cuda.matmul.allow_tf32
     finally:

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from orbitpool import TIOMP, TIRBM, ConvFeatures, LinearSVM, SoftmaxRegression, TIAutoencoder, load
 from orbitpool import transforms as T
 
-pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU: make test-gpu")
 SHIFTS, TURNS = T.translations(8, 6, 2), T.rotations(8, 8, pi / 4)
 
 

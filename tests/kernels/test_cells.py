@@ -26,3 +26,25 @@ def test_features_are_summed_over_cells(how, two_sided, size, responses, generat
     member = torch.nn.functional.one_hot(cell, 4).double()
     expected = torch.einsum("npk,pc->nck", torch.cat(z, -1), member)
     assert_close(cells.encode_cells(x, t, b, cell, 4, how, 0.25, two_sided), expected)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("bias", [-79.0, -39.0, -5.0, 0.0, 39.0])
+@pytest.mark.parametrize("size", [0.1, 3.0, 30.0])
+@pytest.mark.parametrize("S", [1, 4])
+def test_small_probabilities_keep_their_digits(dtype, bias, size, S, generator):
+    x, t = torch.randn(2, 9, 20, generator=generator), size / 4 * torch.randn(5, S, 20, generator=generator)
+    b = bias + torch.randn(5, S, generator=generator)
+    x, t, b = (each.to(dtype) for each in (x, t, b))
+    a = torch.einsum("npd,ksd->npks", x, t).double()  # as it is rounded
+    expected = torch.cat([torch.logsumexp(side + b.double(), -1).sigmoid() for side in (a, -a)], -1)
+    z = cells.encode_cells(x, t, b, torch.arange(9), 9, "logsumexp", two_sided=True)
+    assert_close(z, expected.to(dtype), rtol=1e-3 if dtype == torch.float32 else 1e-9, atol=1e-37)
+
+
+def test_what_is_not_a_number_stays_in_its_image(generator):
+    x, t = torch.randn(2, 9, 20, generator=generator), torch.randn(5, 4, 20, generator=generator)
+    x[0, 0, 0] = float("nan")
+    z = cells.encode_cells(x, t, torch.full((5, 4), -60.0), torch.arange(9), 9, "logsumexp", two_sided=True)
+    assert z[0, 0].isnan().all()
+    assert not z[1].isnan().any()

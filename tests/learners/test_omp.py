@@ -129,8 +129,6 @@ def test_more_filters_to_an_input_than_there_are_is_refused(digits):
 def test_learning_with_the_fused_search_is_learning(digits, gamma, monkeypatch):
     """On a GPU the kernel chooses among bfloat16 numbers; its interpreter has none, so here it is given float32."""
     best = pytest.importorskip("orbitpool.kernels.best", reason="needs triton").best
-    if torch.cuda.is_available():
-        pytest.skip("without a GPU alone")
     X, options = digits[:300].astype(np.float32), {"gamma": gamma, "n_iter": 3, "random_state": 0, "batch_size": 150}
     model = TIOMP(20, SHIFTS, **options).fit(X)
     monkeypatch.setattr(TIOMP, "_best", lambda self, v, W, gain, _, used: best(SHIFTS.apply(v), W, gain, used))
@@ -143,7 +141,6 @@ def test_short_products_choose_nearly_as_well(digits, gamma):
     X, options = digits.astype(np.float32), {"gamma": gamma, "n_iter": 5, "random_state": 0}
     full, short = (TIOMP(20, SHIFTS, precision=p, **options).fit(X).history_ for p in ("full", "bfloat16"))
     assert_allclose(short["reconstruction_error"], full["reconstruction_error"], rtol=0.02)
-    assert not (torch.cuda.is_available() and short["reconstruction_error"] == full["reconstruction_error"])
 
 
 def test_learning_goes_on_in_the_same_tensors(digits):

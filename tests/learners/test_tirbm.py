@@ -263,5 +263,4 @@ def test_short_numbers_learn_what_long_ones_do(transforms, generator):
     ]
     full, short = (model.components_ for model in kinds)
     assert full.dtype == short.dtype == np.float32
-    assert not (torch.cuda.is_available() and np.array_equal(full, short))
     assert np.corrcoef(full.ravel(), short.ravel())[0, 1] > 0.99

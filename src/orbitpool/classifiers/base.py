@@ -20,11 +20,11 @@ from sklearn.utils.validation import _check_sample_weight, check_consistent_leng
 from torch import Tensor
 
 from orbitpool import together
-from orbitpool.classifiers.design import CHUNK, Design, Rows, chunk_rows, full_precision
+from orbitpool.classifiers.design import CHUNK, Design, Rows, chunk_rows
 from orbitpool.classifiers.losses import Loss, logits
 from orbitpool.classifiers.newton import Solution, minimise
 from orbitpool.classifiers.preconditioner import Preconditioner
-from orbitpool.kernels import choose_device
+from orbitpool.kernels import choose_device, full_precision
 from orbitpool.learners import checks
 from orbitpool.learners.sources import shared, working_dtype
 

@@ -6,7 +6,6 @@ All of them are sums over rows: over pieces of rows that need not be in memory t
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -173,19 +172,3 @@ def _added(parts: list[Tensor]) -> Tensor:
 def chunk_rows(X: Tensor) -> int:
     """How many rows of X to convert at a time."""
     return max(1, CHUNK // X.shape[1])
-
-
-@contextmanager
-def full_precision(device: torch.device) -> Iterator[None]:
-    """Products of float32 matrices in float32: no TF32, no bfloat16, no autocast; afterwards all is as it was."""
-    before = torch.get_float32_matmul_precision()
-    backends = (torch.backends.cuda.matmul, torch.backends.mkldnn.matmul)  # type: ignore[attr-defined]
-    finer = [backend.fp32_precision for backend in backends]
-    torch.set_float32_matmul_precision("highest")
-    try:
-        with torch.autocast(device.type, enabled=False):
-            yield
-    finally:
-        torch.set_float32_matmul_precision(before)
-        for backend, precision in zip(backends, finer, strict=True):
-            backend.fp32_precision = precision

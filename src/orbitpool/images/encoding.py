@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from math import prod
 from typing import Any
 
@@ -14,7 +14,7 @@ from torch import Tensor
 from orbitpool.encoders import Encoder
 from orbitpool.images.patches import as_floats, dense_patches, places
 from orbitpool.images.whitening import normalize_contrast
-from orbitpool.kernels import cells, rounding
+from orbitpool.kernels import cells
 from orbitpool.kernels.products import dense_room, fused
 from orbitpool.learners.checks import finite
 
@@ -55,8 +55,7 @@ class Dense:
         for some in torch.split(torch.arange(rows), max(1, budget // (len(images) * columns))):
             top, bottom = int(some[0]) * self.stride, int(some[-1]) * self.stride + self.patch[0]
             cell = (down[some][:, None] * self.grid + across).flatten()
-            with rounding(self.precision):
-                total = total + encode(floats[:, top:bottom], cell)
+            total = total + encode(floats[:, top:bottom], cell)
         sizes = torch.outer(torch.bincount(down), torch.bincount(across)).flatten()
         means: Tensor = total / sizes.to(total)[:, None]
         return means.flatten(1)
@@ -83,7 +82,7 @@ class Dense:
         return sums, BUDGET // (4 * max(len(mean), self.width))
 
     def _by_kernels(self, encoder: Encoder, rounded: bool) -> tuple[CellSums, int]:
-        encode: Any = cells.encode_cells
+        encode: Any = partial(cells.encode_cells, precision=self.precision)
         look, budget, n_cells = self._patches, cells.PATCHES, self.grid**2
         if rounded:
             from orbitpool.kernels import dense

@@ -7,8 +7,8 @@ from orbitpool.kernels.chunked import reduce_orbit, reduce_templates
 from orbitpool.kernels.descent import Statistics, descend_
 from orbitpool.kernels.devices import choose_device
 from orbitpool.kernels.poses import compare, expect, generate_drawn, infer, move, tilt_
+from orbitpool.kernels.precision import full_precision, rounding
 from orbitpool.kernels.products import correlate, generate, respond, shortened
-from orbitpool.kernels.rounding import rounding
 from orbitpool.kernels.traced import pool_templates
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "correlate",
     "descend_",
     "expect",
+    "full_precision",
     "generate",
     "generate_drawn",
     "infer",

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from orbitpool import orbit
+from orbitpool.kernels.precision import rounding
 
 PATCHES = 2048  # patches that are encoded best at a time
 RESPONSES = 2**21  # responses at a time
@@ -23,6 +24,7 @@ def encode_cells(
     how: str,
     alpha: float = 0.0,
     two_sided: bool = False,
+    precision: str = "full",
 ) -> Tensor:
     """Features of patches summed over the cells of their image, (N, cells, K or 2 K).
 
@@ -39,6 +41,8 @@ def encode_cells(
         Probabilities of any pose, or max(response - alpha, 0).
     alpha : float
     two_sided : bool
+    precision : str
+        Of responses, as `rounding` takes it.
     """
     (n, P, D), (K, S, _) = x.shape, templates.shape
     member = (cell[:, None] == torch.arange(cells)).to(x.dtype)
@@ -51,7 +55,8 @@ def encode_cells(
     for start in range(0, K, some):
         part = slice(start, start + some)
         some_posed = posed[:, part].reshape(-1, D)
-        a = torch.mm(some_posed, patches, out=responses[: len(some_posed)]).view(S, -1, n * P)
+        with rounding(precision):
+            a = torch.mm(some_posed, patches, out=responses[: len(some_posed)]).view(S, -1, n * P)
         room = rooms[:, : a.shape[1]]
         sides = _peaks(a, alpha, two_sided, room) if how == "max" else _probabilities(a, b[:, part], two_sided, room)
         for side, z in enumerate(sides):
@@ -73,7 +78,7 @@ def _probabilities(a: Tensor, bias: Tensor, two_sided: bool, room: Tensor) -> li
     if not two_sided:
         return [orbit.pooled(a.permute(2, 1, 0), overwrite=True).T]
     low, high = (float(x) for x in a.aminmax())
-    if max(-low, high) + 2 * float(bias.abs().max()) >= orbit.SAFE:
+    if not max(-low, high) + 2 * float(bias.abs().max()) < orbit.SAFE:  # or not a number
         return [orbit.pooled(side.permute(2, 1, 0), overwrite=True).T for side in (2 * bias - a, a)][::-1]
     up = torch.sum(a.exp_(), 0, out=room[0])
     down = torch.sum(torch.div((2 * bias).exp_(), a, out=a), 0, out=room[1])  # exp(b - a) is exp(2 b) / exp(a + b)

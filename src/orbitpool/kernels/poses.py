@@ -99,7 +99,7 @@ def compare(v: Tensor, other: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
         return kernels.compare(v, other)
     gap = other - v
-    error, energy = (torch.dot(x.flatten(), x.flatten()) / x.numel() for x in (gap, v))
+    error, energy = (torch.linalg.vector_norm(x).square() / x.numel() for x in (gap, v))
     return gap.mean(0), error, energy
 
 
