@@ -81,6 +81,8 @@ def total(logits: Tensor, overwrite: bool = False) -> Tensor:
 
 def pooled(logits: Tensor, overwrite: bool = False) -> Tensor:
     """Probability that each filter is on in any pose, (N, K). Eq. 10."""
+    if logits.shape[-1] == 1:
+        return (logits.sigmoid_() if overwrite else logits.sigmoid())[..., 0]
     if overwrite and _safe(logits):
         on = logits.permute(2, 1, 0).exp_().sum(0)
         return (on / (1 + on)).T

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -66,10 +68,8 @@ def encode_cells(
 
 def _peaks(a: Tensor, alpha: float, two_sided: bool, room: Tensor) -> list[Tensor]:
     """max(max_s a_s - alpha, 0), and the same of -a, from (S, k, m) responses, (k, m) each, in (3, k, m) of room."""
-    peaks = [torch.amax(a, 0, out=room[0])]
-    if two_sided:
-        peaks.append(torch.amin(a, 0, out=room[1]).neg_())
-    return [peak.sub_(alpha).relu_() for peak in peaks]
+    low = [torch.neg(_over_poses(torch.amin, a, room[1]), out=room[1])] if two_sided else []
+    return [peak.sub_(alpha).relu_() for peak in (_over_poses(torch.amax, a, room[0]), *low)]
 
 
 def _probabilities(a: Tensor, bias: Tensor, two_sided: bool, room: Tensor) -> list[Tensor]:
@@ -80,6 +80,14 @@ def _probabilities(a: Tensor, bias: Tensor, two_sided: bool, room: Tensor) -> li
     low, high = (float(x) for x in a.aminmax())
     if not max(-low, high) + 2 * float(bias.abs().max()) < orbit.SAFE:  # or not a number
         return [orbit.pooled(side.permute(2, 1, 0), overwrite=True).T for side in (2 * bias - a, a)][::-1]
-    up = torch.sum(a.exp_(), 0, out=room[0])
-    down = torch.sum(torch.div((2 * bias).exp_(), a, out=a), 0, out=room[1])  # exp(b - a) is exp(2 b) / exp(a + b)
+    up = _over_poses(torch.sum, a.exp_(), room[0])
+    # exp(b - a) is exp(2 b) / exp(a + b)
+    other = torch.div((2 * bias).exp_(), a, out=a if len(a) > 1 else room[1:2])
+    down = _over_poses(torch.sum, other, room[1])
     return [on.div_(torch.add(on, 1, out=room[2])) for on in (up, down)]
+
+
+def _over_poses(reduce: Any, a: Tensor, room: Tensor) -> Tensor:
+    """What is left of (S, k, m) over poses, (k, m), in room; one pose is left as it is, because torch is slow there."""
+    reduced: Tensor = a[0] if len(a) == 1 else reduce(a, 0, out=room)
+    return reduced
