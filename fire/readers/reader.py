@@ -53,7 +53,7 @@ def are_images(found: Any) -> None:
 
 
 def is_poses(found: Any) -> None:
-    assert np.isfinite(found.to_dense()).all(), "weights are not finite"
+    assert found.to_dense().isfinite().all(), "weights are not finite"
 
 
 def are_features(found: Any) -> None:
