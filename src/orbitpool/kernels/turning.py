@@ -73,19 +73,19 @@ def _parts(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 def _split(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """The parts of (K, 4, m) quarter turns, in their place."""
-    first, last = x[:, :2], x[:, 2:]
-    first += last
-    torch.sub(first, last, alpha=2, out=last)
-    x[:, 0] += x[:, 1]
-    torch.sub(x[:, 0], x[:, 1], alpha=2, out=x[:, 1])
+    _cross(x[:, :2], x[:, 2:])
+    _cross(x[:, 0], x[:, 1])
     return _parts(x)
 
 
 def _merge(x: Tensor) -> Tensor:
     """What `_split` takes apart, but for factors of two and four, in the place of its parts, (K, 4, m)."""
-    first, last = x[:, :2], x[:, 2:]
-    x[:, 0] += x[:, 1]
-    torch.sub(x[:, 0], x[:, 1], alpha=2, out=x[:, 1])
-    first += last
-    torch.sub(first, last, alpha=2, out=last)
+    _cross(x[:, 0], x[:, 1])
+    _cross(x[:, :2], x[:, 2:])
     return x
+
+
+def _cross(a: Tensor, b: Tensor) -> None:
+    """The sum of a and b in place of a, and the difference in place of b."""
+    a += b
+    torch.sub(a, b, alpha=2, out=b)

@@ -14,18 +14,8 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid
 
 from orbitpool import orbit, together
-from orbitpool.kernels import (
-    Statistics,
-    compare,
-    expect,
-    generate_drawn,
-    infer,
-    move,
-    reduce_orbit,
-    rounding,
-    shortened,
-    tilt_,
-)
+from orbitpool.kernels import Statistics, compare, expect, generate_drawn, infer, move, reduce_orbit, shortened, tilt_
+from orbitpool.kernels.precision import rounding
 from orbitpool.learners import checks, poses
 from orbitpool.learners.base import Learner, Parameters, Session
 from orbitpool.learners.softmax import SoftmaxLearner
