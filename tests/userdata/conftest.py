@@ -3,6 +3,7 @@ import sys
 import numpy as np
 import pytest
 from PIL import Image
+from shardfiles import encoded, tar
 from sklearn.datasets import load_sample_images
 
 from orbitpool import cli
@@ -34,3 +35,22 @@ def photographs_in_folders(tmp_path_factory):
     whole = (top / "flower/19.png").read_bytes()
     (top / "temple/broken.png").write_bytes(whole[: len(whole) // 3])
     return top
+
+
+@pytest.fixture
+def image_shards(tmp_path, turned_digits):
+    """The same sixty digits as files in folders, as .tar, as .parquet and as .npy."""
+    import pandas as pd
+
+    X, y = turned_digits.X_train[:60], turned_digits.y_train[:60]
+    for kind in ("tar", "parquet", "npy"):
+        (tmp_path / kind).mkdir()
+    for i, part in enumerate(np.split(np.arange(60), 3)):
+        members = {}
+        for j in part:
+            members |= {f"./{j:03}.png": encoded(X[j]), f"./{j:03}.cls": str(y[j]).encode()}
+        tar(tmp_path / "tar" / f"{i}.tar", members)
+        frame = pd.DataFrame({"image": [{"bytes": encoded(X[j]), "path": "x"} for j in part], "label": y[part]})
+        frame.to_parquet(tmp_path / "parquet" / f"{i}.parquet", row_group_size=7)
+        np.save(tmp_path / "npy" / f"{i}.npy", (255 * X[part]).astype(np.uint8))
+    return tmp_path
