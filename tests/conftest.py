@@ -12,6 +12,7 @@ from sklearn.datasets import load_digits, load_sample_images
 from orbitpool import datasets, progress
 from orbitpool.datasets import written
 from orbitpool.experiments import recipes
+from orbitpool.kernels.precision import BACKENDS
 
 if os.environ.get("ORBITPOOL_GPU"):
     if not torch.cuda.is_available():
@@ -23,6 +24,14 @@ if not torch.cuda.is_available():
 
 settings.register_profile("repeatable", deadline=None, derandomize=True, max_examples=40)
 settings.load_profile("repeatable")
+
+
+@pytest.fixture(autouse=True)
+def products_as_before():
+    """No test leaves the program multiplying in another precision than it found."""
+    before = [backend.fp32_precision for backend in BACKENDS]
+    yield
+    assert [backend.fp32_precision for backend in BACKENDS] == before
 
 
 @pytest.fixture(scope="session")

@@ -197,7 +197,7 @@ def test_kinds_come_back_as_they_went_in(classifier, digits, labels):
 def test_products_are_exact_whatever_the_process_allows(digits, labels):
     X = digits.astype(np.float32)
     expected = LinearSVM(0.1).fit(X, labels).coef_
-    before = torch.get_float32_matmul_precision()
+    before, each = torch.get_float32_matmul_precision(), [backend.fp32_precision for backend in BACKENDS]
     torch.set_float32_matmul_precision("medium")
     try:
         with torch.autocast("cpu", torch.bfloat16):
@@ -208,6 +208,8 @@ def test_products_are_exact_whatever_the_process_allows(digits, labels):
         assert torch.backends.cuda.matmul.allow_tf32
     finally:
         torch.set_float32_matmul_precision(before)
+        for backend, precision in zip(BACKENDS, each, strict=True):  # not "ieee", which "highest" makes of "none"
+            backend.fp32_precision = precision
 
 
 @pytest.mark.parametrize("classifier", CLASSIFIERS)

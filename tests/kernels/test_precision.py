@@ -27,13 +27,6 @@ def rounds(monkeypatch):
     monkeypatch.setattr(precision, "AMX", True)
 
 
-@pytest.fixture(autouse=True)
-def unchanged():
-    before = state()
-    yield
-    assert state() == before
-
-
 class Products(TorchDispatchMode):
     """Notes how products were set when they were done."""
 
