@@ -54,10 +54,11 @@ def test_an_update_is_the_gradient_of_the_objective(visible, distance, chain):
 
     t, units = copy.tensors, model._visible(copy.tensors)  # walk the same chain once more, from the same random state
     step = walk(model, v, t, units, copy.generator)
-    negative = model._settle(step, units, copy.generator) if not model.persistent else t["chains"]
+    settle = units.draw if model.sample_visible else lambda mean, _: mean
+    negative = t["chains"] if model.persistent else settle(step, copy.generator)
     for _ in range(model.cd_steps - (not model.persistent)):
         step = walk(model, negative, t, units, copy.generator)
-        negative = model._settle(step, units, copy.generator)
+        negative = settle(step, copy.generator)
 
     leaves = {name: t[name].clone().requires_grad_() for name in "Wbc"} | {"sigma": t["sigma"]}
     energy, z = free_energy(model, leaves, v)

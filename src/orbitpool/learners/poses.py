@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from orbitpool import orbit, together
-from orbitpool.kernels import generate, respond
+from orbitpool import together
+from orbitpool.kernels import generate
+from orbitpool.learners.contrast import contrast
 from orbitpool.learners.training import State
 from orbitpool.transforms import LearnedSet
 
@@ -38,12 +39,13 @@ def enough(learner: TIRBM, poses: LearnedSet) -> int:
     return min(MANY, max(1, ROOM // (learner.n_components * len(poses))))
 
 
+@torch.no_grad()
 def step_(learner: TIRBM, poses: LearnedSet, state: State, v: Tensor) -> None:
     """Move the motions of a state by one step of Adam, in pixels, on inputs (N, D1)."""
     t, count = state.tensors, state.at.update // poses.every + 1
     part = together.part(len(v))
     free = poses.free.to(t["poses"])
-    gradient = part.weigh(_gradient(learner, poses, state, v[part.own], part) * free)
+    gradient = _gradient(learner, poses, state, v[part.own], part) * free
     part.sum_(gradient)
     t["poses.mean"].lerp_(gradient, 1 - MEMORY)
     t["poses.square"].lerp_(gradient.square(), 1 - SQUARES)
@@ -53,48 +55,14 @@ def step_(learner: TIRBM, poses: LearnedSet, state: State, v: Tensor) -> None:
 
 
 def _gradient(learner: TIRBM, poses: LearnedSet, state: State, v: Tensor, part: together.Part) -> Tensor:
-    """The gradient of `objective` by the motions, (S, 6)."""
-    with torch.enable_grad():
-        motions = state.tensors["poses"].detach().requires_grad_()
-        T = poses.operators(motions).to(v)
-        negative = _negative(learner, T.detach(), state, v, part)
-        (gradient,) = torch.autograd.grad(objective(learner, T, state.tensors, v, negative, part), motions)
+    """What a part of the inputs adds to the gradient of the objective by the motions, (S, 6)."""
+    t = state.tensors
+    operators, changes = poses.near(t["poses"])
+    data, model, *_ = contrast(learner, t, v, operators, state.generator, part)
+    gradient = torch.zeros_like(t["poses"])
+    for side, sign in ((data, -1), (model, 1)):
+        windows, x = generate(side.p, t["W"]), learner._visible(t).scaled(side.v)
+        for column, change in changes.items():
+            slopes = (windows * change.apply(x)).sum((0, 2))
+            gradient[:, column].add_(slopes, alpha=sign * side.share)
     return gradient.nan_to_num()
-
-
-def objective(
-    learner: TIRBM, T: Tensor, t: dict[str, Tensor], v: Tensor, negative: Tensor, part: together.Part
-) -> Tensor:
-    """The mean of F(v) - F(v-) and the sparsity term, with operators (S, D2, D1) in place of the learner's.
-
-    Of a part of a batch it has the gradient by that part: the sparsity term depends on the activity in all of it.
-    """
-    visible = learner._visible(t)
-    totals = [orbit.total(_logits(T, x, t, visible)) for x in (v, negative)]
-    high, low = (orbit.free_energy(x, a, t["c"], visible).mean() for x, a in zip((v, negative), totals, strict=True))
-    active = totals[0].sigmoid().mean(0)
-    active = active + (part.mean(active.detach()) - active.detach())
-    sparse = learner._sparsity.value(learner.sparsity_target, active).sum()
-    return high - low + learner.sparsity_cost * sparse
-
-
-@torch.no_grad()
-def _negative(learner: TIRBM, T: Tensor, state: State, v: Tensor, part: together.Part) -> Tensor:
-    """Where Gibbs sampling leads from a batch in the learner's steps, or its persistent chains."""
-    t, visible = state.tensors, learner._visible(state.tensors)
-    if learner.persistent:
-        return t["chains"]
-    for _ in range(learner.cd_steps):
-        pose = part.drawn(lambda p: orbit.sample(p, state.generator), orbit.posterior(_logits(T, v, t, visible)))
-        windows = generate(orbit.hidden(pose, len(T), T.dtype), t["W"])  # (N, S, D2 C)
-        channels = windows.view(*windows.shape[:2], T.shape[1], -1)
-        mean = visible.mean(torch.einsum("sde,nsdc->nec", T, channels).flatten(1), t["c"])
-        v = learner._settle(mean, visible, state.generator, part)
-    return v
-
-
-def _logits(T: Tensor, v: Tensor, t: dict[str, Tensor], visible: orbit.Visible) -> Tensor:
-    """How well each filter explains v in each pose, (N, K, S)."""
-    channels = visible.scaled(v).view(len(v), T.shape[2], -1)
-    moved = torch.einsum("sde,nec->nsdc", T, channels).flatten(2)
-    return respond(moved, t["W"], t["b"])

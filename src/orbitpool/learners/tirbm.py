@@ -14,10 +14,10 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid
 
 from orbitpool import orbit, together
-from orbitpool.kernels import Statistics, compare, expect, generate_drawn, infer, move, reduce_orbit, shortened, tilt_
-from orbitpool.kernels.precision import rounding
+from orbitpool.kernels import Statistics, compare, reduce_orbit, rounding, shortened
 from orbitpool.learners import checks, poses
 from orbitpool.learners.base import Learner, Parameters, Session
+from orbitpool.learners.contrast import Gibbs, contrast
 from orbitpool.learners.softmax import SoftmaxLearner
 from orbitpool.learners.sources import Source
 from orbitpool.learners.training import Schedule, State, seed_of
@@ -185,66 +185,20 @@ class TIRBM(SoftmaxLearner):
 
     @torch.no_grad()
     def _update(self, state: State, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        with rounding(self.precision):
-            return self._contrast(state, v)
-
-    def _contrast(self, state: State, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """An update by contrastive divergence."""
         t = {**state.tensors, "W": shortened(state.tensors["W"], self.precision)}
         visible, part = self._visible(t), together.part(len(v))
-        v = v[part.own]
-        u, p, z, drawn = self._meet(v, t, visible, state.generator, part, pooled=True)
-        activity = part.weigh(z.sum(0) / len(v))
-        ready = part.sum_(activity, later=True)
-        recalled = self._down(drawn, len(v), t, visible)
-        gap, error, energy = compare(v, recalled)
-
-        chain = together.part(len(t["chains"])) if self.persistent else part
-        negative = t["chains"][chain.own] if self.persistent else self._settle(recalled, visible, state.generator, part)
-        for _ in range(self.cd_steps if self.persistent else self.cd_steps - 1):
-            *_, drawn = self._meet(negative, t, visible, state.generator, chain)
-            negative = self._settle(self._down(drawn, len(negative), t, visible), visible, state.generator, chain)
-        u_ = move(visible.scaled(negative), self._operators, t["W"])
-        p_, on_ = expect(u_, t["W"], t["b"], len(negative))
-        if self.persistent:
-            t["chains"].copy_(chain.gather(negative))
-
-        ready()
-        slope = self._sparsity.slope(self.sparsity_target, activity)
-        # dE[z_j]/da_js = p_js (1 - z_j) joins the statistics of the data
-        on = tilt_(p, z, self.sparsity_cost, slope, len(v))
-        gap = part.weigh(gap) if negative is recalled else chain.weigh(negative.mean(0)) - part.weigh(v.mean(0))
-        gradients: dict[str, Tensor | Statistics] = {
-            "W": [(p, u, -part.weight / len(v)), (p_, u_, chain.weight / len(negative))],
-            "b": chain.weigh(on_) - part.weigh(on),
-            "c": visible.scaled(visible.scaled(gap)),
-        }
-        error, energy = part.weigh(error), part.weigh(energy)
-        self._descend(state, gradients, part, (error, energy), self.weight_decay)
+        with rounding(self.precision):
+            data, model, recalled, activity = contrast(self, t, v[part.own], self._operators, state.generator, part)
+            gap, error, energy = map(part.weigh, compare(data.v, recalled))
+            if model.v is not recalled:
+                gap = model.part.weigh(model.v.mean(0)) - part.weigh(data.v.mean(0))
+            gradients: dict[str, Tensor | Statistics] = {
+                "W": [(data.p, data.u, -data.share), (model.p, model.u, model.share)],
+                "b": model.part.weigh(model.on) - part.weigh(data.on),
+                "c": visible.scaled(visible.scaled(gap)),
+            }
+            self._descend(state, gradients, part, (error, energy), self.weight_decay)
         return error, activity.mean(), energy
-
-    def _meet(
-        self,
-        v: Tensor,
-        t: Parameters,
-        visible: orbit.Visible,
-        generator: torch.Generator,
-        part: together.Part | None = None,
-        pooled: bool = False,
-    ) -> Any:
-        """Inputs in every pose, (N, S, D2), and what `infer` says of them."""
-        u = move(visible.scaled(v), self._operators, t["W"])
-        return u, *infer(u, t["W"], t["b"], len(v), generator, pooled, part)
-
-    def _down(self, drawn: Tensor, n: int, t: Parameters, visible: orbit.Visible) -> Tensor:
-        """E[v | h] for the poses that were drawn for n inputs, (n, D1)."""
-        return visible.mean(generate_drawn(drawn, t["W"], self._operators, (n, len(t["c"]))), t["c"])
-
-    def _settle(
-        self, mean: Tensor, visible: orbit.Visible, generator: torch.Generator, part: together.Part | None = None
-    ) -> Tensor:
-        part = part or together.alone(len(mean))
-        return part.drawn(lambda mean: visible.draw(mean, generator), mean) if self.sample_visible else mean
 
     def _train(self, state: State, source: Source, session: Session, **options: Any) -> None:
         if isinstance(self.transforms, LearnedSet):
@@ -332,12 +286,13 @@ class TIRBM(SoftmaxLearner):
         seed = seed_of(random_state)
 
         def walk(t: Parameters) -> Callable[[Tensor], Tensor]:
-            visible, generator = self._visible(t), torch.Generator(t["W"].device).manual_seed(seed)
+            generator = torch.Generator(t["W"].device).manual_seed(seed)
+            gibbs = Gibbs(t, self._visible(t), self._operators, generator)
 
             def chain(v: Tensor) -> Tensor:
                 for _ in range(steps):
-                    *_, drawn = self._meet(v, t, visible, generator)
-                    v = visible.draw(self._down(drawn, len(v), t, visible), generator)
+                    *_, drawn = gibbs.up(v)
+                    v = gibbs.draw(gibbs.down(drawn, len(v)))
                 return v
 
             return chain

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cached_property
+from math import prod
 from numbers import Integral, Real
 from typing import Any
 
-import scipy.sparse
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from orbitpool.excerpt import excerpt
-from orbitpool.transforms.motions import FAMILIES, in_words, matrices, reach, read
-from orbitpool.transforms.set import TransformSet, stack
+from orbitpool.transforms.motions import FAMILIES, in_words, reach, read, weigh
+from orbitpool.transforms.set import TransformSet
+from orbitpool.transforms.sparse import Sparse
 
 NEAR = 0.05  # the most that an operator may differ from a motion, in squares, relative
+NOTHING = 1e-7  # weights that are less are none
 SAME = 1e-6  # motions that differ by less have this number in common
 
 
@@ -74,18 +77,21 @@ class LearnedSet(TransformSet):
         allowed[[column for name in self.families for column in FAMILIES[name]]] = 1
         return allowed / reach(self.window_shape)
 
-    def operators(self, motions: Tensor) -> Tensor:
-        """The operators of motions (S, 6) in place of those of the start, (S, D2, D1), with gradients."""
+    def near(self, motions: Tensor) -> tuple[TransformSet, dict[int, TransformSet]]:
+        """The set of motions (S, 6), and how it changes with each of their numbers that may, by its column."""
         _, mirrored, clamp = self._read
-        return matrices(motions, mirrored.to(motions.device), self.field_shape, self.window_shape, clamp)
+        columns, shapes = self.free.nonzero().flatten().tolist(), (self.field_shape, self.window_shape)
+        pixels, weights, slopes = weigh(motions, mirrored.to(motions.device), *shapes, clamp, columns)
+        now, *changes = (
+            TransformSet(_sparse(pixels, x, prod(self.field_shape)), *shapes, self.labels) for x in (weights, *slopes)
+        )
+        return now, dict(zip(columns, changes, strict=True))
 
     def at(self, motions: Tensor) -> TransformSet:
         """The set of motions (S, 6), whose labels say what they are."""
         motions = motions.detach().double().cpu()
-        dense = self.operators(motions).numpy()
-        kept = [scipy.sparse.csr_array(T * (abs(T) > 1e-7)) for T in dense]
         labels = [in_words(m, bool(mirrored)) for m, mirrored in zip(motions, self._read[1], strict=True)]
-        return stack(kept, self.field_shape, self.window_shape, labels)
+        return TransformSet(self.near(motions)[0]._operators, self.field_shape, self.window_shape, labels)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -104,6 +110,14 @@ class LearnedSet(TransformSet):
     def __repr__(self) -> str:
         how = f"learns {', '.join(self.families)} by {self.learning_rate:g} pixels every {self.every} updates"
         return f"{super().__repr__().replace('TransformSet', 'LearnedSet', 1)[:-1]}; {how})"
+
+
+def _sparse(pixels: Tensor, weights: Tensor, size: int) -> Sparse:
+    """Operators (S, D2, size) of the pixels (S, D2, n) that have weights, in the order of `TransformSet`."""
+    pixels, weights = (x.transpose(0, 1).flatten(0, 1) for x in (pixels, weights))
+    kept = weights.abs() > NOTHING
+    starts = pad(kept.sum(1).cumsum(0), (1, 0))
+    return Sparse(starts.int(), pixels[kept].int(), weights[kept], (len(weights), size))
 
 
 def learned(

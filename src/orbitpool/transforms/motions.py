@@ -1,4 +1,4 @@
-"""Motions of images by numbers: how far they turn, grow, lean and shift, as operators with gradients, and back.
+"""Motions of images by numbers: how far they turn, grow, lean and shift, as operators with their slopes, and back.
 
 A motion is six numbers: turn (radians anticlockwise), scale (the logarithm of how many times larger), stretch (the
 logarithm of how many times taller, and narrower), shear (columns by which a row leans to the right for each row above
@@ -7,8 +7,9 @@ the centre), down and right (pixels of the field). All are about the centres of 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import product
-from math import degrees, exp, pi
+from math import ceil, degrees, exp, pi, prod
 
 import torch
 from torch import Tensor
@@ -16,15 +17,30 @@ from torch import Tensor
 from orbitpool.transforms.set import Shape
 
 FAMILIES = {"turn": (0,), "scale": (1,), "stretch": (2,), "shear": (3,), "shift": (4, 5)}
-KINK = 1e-6  # pixels on both sides of a corner of the interpolation over which its slope is averaged
+STEP = 1e-4  # pixels to both sides over which slopes are taken
 ROBUST = 10  # rounds in which points that are off are trusted less
 NEWTON = 8  # steps towards the motion of an operator
 
 
 def matrices(motions: Tensor, mirrored: Tensor, field: Shape, window: Shape, clamp: bool = True) -> Tensor:
-    """The operators (S, D2, D1) of motions (S, 6), bilinear and antialiased as `rotations` and `scalings` are.
+    """The operators (S, D2, D1) of motions, as `weigh` has them."""
+    pixels, weights, _ = weigh(motions, mirrored, field, window, clamp)
+    return weights.new_zeros(*weights.shape[:2], prod(field)).scatter_add_(2, pixels, weights)
 
-    Gradients reach the motions. At a pixel, where interpolation has a corner, the slope is the mean of both sides'.
+
+def weigh(
+    motions: Tensor,
+    mirrored: Tensor,
+    field: Shape,
+    window: Shape,
+    clamp: bool = True,
+    free: Sequence[int] = (),
+) -> tuple[Tensor, Tensor, list[Tensor]]:
+    """The operators of motions, bilinear and antialiased as `rotations` and `scalings` are, and how they change.
+
+    A pixel of the window is made of a few pixels of the field: which ones, (S, D2, n), their weights, and the slopes of
+    these by each number of the motions that is `free`. At a pixel, where interpolation has a corner, the slope is the
+    mean of both sides'.
 
     Parameters
     ----------
@@ -34,15 +50,57 @@ def matrices(motions: Tensor, mirrored: Tensor, field: Shape, window: Shape, cla
     field, window : (int, int)
     clamp : bool
         Whether the outermost pixels are repeated outside the field, or nothing is there.
+    free : sequence of int
+        Columns of the motions.
     """
+    aimed, widths = _aim(motions, mirrored, field, window)
+    points = aimed.round(decimals=9)  # quarter turns become exact permutations, as in `rotations`
+    rows, columns = (
+        _around(points[..., axis].clamp(0, field[axis] - 1) if clamp else points[..., axis], widths[:, axis])
+        for axis in (0, 1)
+    )
+
+    def weights(points: Tensor, widths: Tensor) -> Tensor:
+        down, right = (
+            _triangles(near, points[..., axis], widths[:, axis], field[axis], clamp)
+            for axis, near in enumerate((rows, columns))
+        )
+        return (down[..., :, None] * right[..., None, :]).flatten(2)
+
+    def moved(column: int, by: float) -> Tensor:
+        step = torch.zeros_like(motions)
+        step[:, column] = by
+        there, widths = _aim(motions + step, mirrored, field, window)
+        return weights(points + (there - aimed), widths)
+
+    units = [STEP / float(reach(window)[column]) for column in free]
+    slopes = [(moved(c, by) - moved(c, -by)) / (2 * by) for c, by in zip(free, units, strict=True)]
+    inside = rows.clamp(0, field[0] - 1)[..., :, None] * field[1] + columns.clamp(0, field[1] - 1)[..., None, :]
+    return inside.flatten(2), weights(points, widths), slopes
+
+
+def _aim(motions: Tensor, mirrored: Tensor, field: Shape, window: Shape) -> tuple[Tensor, Tensor]:
+    """The places in the field of the window's pixels, (S, D2, 2), and how far apart neighbours lie there, (S, 2)."""
     A = linear_parts(motions, mirrored)
     places = grid(window).to(motions)
     centred = places - (places.new_tensor(window) - 1) / 2
-    middle = (places.new_tensor(field) - 1) / 2
-    points = centred @ A.mT - motions[:, None, 4:] + middle  # (S, D2, 2)
-    widths = A.square().sum(2).sqrt().clamp_min(1)  # how far apart neighbours lie along each axis of the field
-    rows, columns = (_taps(points[..., axis], widths[:, axis], field[axis], clamp) for axis in (0, 1))
-    return (rows[..., :, None] * columns[..., None, :]).flatten(2)
+    points = centred @ A.mT - motions[:, None, 4:] + (places.new_tensor(field) - 1) / 2
+    return points, A.square().sum(2).sqrt().clamp_min(1)
+
+
+def _around(x: Tensor, width: Tensor) -> Tensor:
+    """The pixels around points (S, D2) that triangles of half-widths (S,) or a little more reach, (S, D2, n)."""
+    most = ceil(float(width.max()) - 0.5 + 2 * STEP)
+    return x.round().long()[..., None] + torch.arange(-most, most + 1, device=x.device)
+
+
+def _triangles(near: Tensor, x: Tensor, width: Tensor, size: int, clamp: bool) -> Tensor:
+    """Weights of pixels (S, D2, n) of a row of `size` for points (S, D2), triangles of half-widths (S,)."""
+    x = x.clamp(0, size - 1) if clamp else x
+    weights = (1 - (near - x[..., None]).abs() / width[:, None, None]).clamp_min(0)
+    weights = weights * ((near >= 0) & (near < size))
+    wide = (width > 1 + 1e-9)[:, None, None]
+    return torch.where(wide, weights / weights.sum(2, keepdim=True).clamp_min(1e-9), weights)
 
 
 def linear_parts(motions: Tensor, mirrored: Tensor) -> Tensor:
@@ -144,15 +202,3 @@ def reach(window: Shape) -> Tensor:
     """Pixels that a unit of each number of a motion moves a window's pixels by, (6,), roughly: in the mean square."""
     radius = (sum((w**2 - 1) / 12 for w in window)) ** 0.5
     return torch.tensor([radius, radius, radius, radius / 2**0.5, 1.0, 1.0], dtype=torch.float64).clamp_min(0.1)
-
-
-def _taps(x: Tensor, width: Tensor, size: int, clamp: bool) -> Tensor:
-    """Weights of the `size` pixels of a row at points x (S, D2), triangles of half-width (S,), (S, D2, size)."""
-    x = x + (x.round(decimals=9) - x).detach()  # quarter turns become exact permutations, as in `rotations`
-    x = x.clamp(0, size - 1) if clamp else x
-    away = (torch.arange(size, device=x.device) - x[..., None]) / width[:, None, None]
-    sides = [(1 - (away + side).abs()).clamp_min(0) for side in (-KINK, KINK)]
-    sloped = (sides[0] + sides[1]) / 2
-    weights = sloped + ((1 - away.abs()).clamp_min(0) - sloped).detach()
-    wide = (width > 1 + 1e-9)[:, None, None]
-    return torch.where(wide, weights / weights.sum(2, keepdim=True).clamp_min(1e-9), weights)

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse
 import torch
 from torch import Tensor
-from torch.nn.functional import embedding_bag
+from torch.nn.functional import embedding_bag, pad
 
 DENSE = 2**25  # entries up to which a GPU multiplies zeros faster than it finds out where they are
 
@@ -46,7 +46,10 @@ class Sparse:
     @cached_property
     def T(self) -> Sparse:
         """The transpose."""
-        transpose = Sparse.from_scipy(self.to_scipy().T, self.values.device, self.values.dtype)
+        rows, columns = self.shape
+        order = self.columns.argsort(stable=True)
+        starts = pad(torch.bincount(self.columns, minlength=columns).cumsum(0), (1, 0)).int()
+        transpose = Sparse(starts, self._rows[order], self.values[order], (columns, rows))
         transpose.__dict__["T"] = self
         return transpose
 
@@ -65,7 +68,12 @@ class Sparse:
 
     @cached_property
     def _dense(self) -> Tensor:
-        return torch.from_numpy(self.to_scipy().toarray()).to(self.values.device, self.values.dtype)
+        return self.values.new_zeros(self.shape).index_put_((self._rows, self.columns), self.values)
+
+    @cached_property
+    def _rows(self) -> Tensor:
+        """Of each entry."""
+        return torch.arange(self.shape[0], device=self.starts.device).int().repeat_interleave(self.starts.diff())
 
     def __matmul__(self, x: Tensor) -> Tensor:
         if x.is_cuda and prod(self.shape) <= DENSE:
