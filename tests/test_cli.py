@@ -95,7 +95,7 @@ def test_an_interrupt_ends_at_once_and_says_so(tiny, tmp_path):
     run.send_signal(signal.SIGINT)
     _, said = run.communicate(timeout=60)
     assert run.returncode == 130
-    assert "orbitpool: interrupted; what reproduce has finished is kept" in said
+    assert "orbitpool: interrupted; rows that are finished are kept" in said
     assert "Traceback" not in said
     assert list((tmp_path / "r").iterdir()) == []
 

@@ -33,10 +33,11 @@ app = typer.Typer(
 PATIENCE = 3.0  # seconds that the other processes give the first to say what is wrong
 INTERRUPTED = 130  # the exit status of what Ctrl-C has ended
 KEPT = {
-    "reproduce": "what reproduce has finished is kept, and it goes on from there",
+    "reproduce": "rows that are finished are kept, and it goes on from there; a figure is drawn anew",
     "encode": "a folder of parts goes on from its last part, a single file is not written",
-    "fit": "what was learned is kept beside --out, and the same command goes on from there",
+    "fit": "what was learned, if anything, is kept beside --out, and the same command goes on from there",
 }
+LESS = {"fit": "give fewer --components", "reproduce": "use --quick"}
 
 Results = Annotated[Path, typer.Option("--results", help="Folder of the results, one JSON a row.")]
 DataDir = Annotated[Path | None, typer.Option(help="Folder of the data; else $ORBITPOOL_DATA, else the cache.")]
@@ -271,6 +272,8 @@ def main() -> None:
         raise
     except FileNotFoundError as error:
         _fail(f"{error.filename} is not there; check its name" if error.filename else str(error))
+    except IsADirectoryError as error:
+        _fail(f"{error.filename} is a folder; give a file")
     except OSError as error:
         _fail(f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error))
     except (ValueError, FloatingPointError, ImportError) as error:
@@ -280,7 +283,8 @@ def main() -> None:
             _fail(f"another process has ended, and so does this one; {_kept()}, as with torchrun --max-restarts 3")
         if not isinstance(error, MemoryError) and "memory" not in str(error):
             raise
-        _fail(f"out of memory ({str(error).splitlines()[0]}); use --device cpu, --quick, or fewer filters")
+        way = LESS.get(_command(), "give less at a time")
+        _fail(f"out of memory ({str(error).splitlines()[0]}); {way}, or on a GPU --device cpu")
 
 
 @contextmanager
@@ -302,7 +306,11 @@ def _joined() -> Iterator[None]:
 
 def _kept() -> str:
     """What there is after a command that was stopped."""
-    return KEPT.get("".join(sys.argv[1:2]), "nothing was written")
+    return KEPT.get(_command(), "nothing was written")
+
+
+def _command() -> str:
+    return "".join(sys.argv[1:2])
 
 
 def _is_alone(error: BaseException) -> bool:

@@ -47,8 +47,15 @@ def _shades(x: NDArray[Any], axes: tuple[int, ...] | None, count: int = 256) -> 
 
 def save_png(picture: Bytes, path: str | os.PathLike[str]) -> Path:
     """Write a picture, whole or not at all; its path."""
+    check_png(path)
     write_whole(path, png(picture))
     return Path(path)
+
+
+def check_png(path: str | os.PathLike[str]) -> None:
+    """Raise ValueError for a name that is not one of a PNG file."""
+    if Path(path).suffix.lower() != ".png":
+        raise ValueError(f"the picture is to be {str(path)!r}, but it is a PNG file; give a name that ends in .png")
 
 
 def png(picture: Bytes) -> bytes:

@@ -37,5 +37,5 @@ def _check_header(path: Path, columns: Sequence[str], needs: Sequence[str], may:
     if missing := [name for name in needs if name not in columns]:
         raise ValueError(
             f"{path}, line 1: the header is {','.join(columns)!r} and lacks {', '.join(missing)}; "
-            f"it must be {','.join(needs)} and may have {','.join(may)}"
+            f"it must be {','.join(needs)} and may have {','.join(may)}, with commas between them"
         )

@@ -132,9 +132,9 @@ def test_files_are_in_the_order_of_their_paths_whatever_their_names(tmp_path):
     (tmp_path / "a/x.png").mkdir()  # a folder that is called like an image
     (tmp_path / "a/link").symlink_to(tmp_path, target_is_directory=True)  # a way round and round
     (tmp_path / "loose.png").touch()
-    groups, loose = class_files(tmp_path)
+    groups, left = class_files(tmp_path)
     assert list(groups) == ["a", "a-b", "b"]
-    assert loose == ["loose.png"]
+    assert left == [("loose.png", "lies outside the class folders")]
     for name, files in groups.items():
         there = [p for p in (tmp_path / name).rglob("*") if p.suffix.lower() in (".png", ".jpg") and p.is_file()]
         expected = sorted(

@@ -170,6 +170,16 @@ def test_a_checkpoint_goes_on_with_the_poses_it_began_with(brief, upright_digits
         TIRBM(4, None, n_iter=2, checkpoint=tmp_path / "run", **options).fit(upright_digits)
 
 
+def test_a_checkpoint_of_patches_has_images_to_show_as_well(brief, upright_digits, tmp_path, monkeypatch):
+    def fitted(epochs):
+        learner = TIOMP(4, "auto", n_iter=epochs, checkpoint=tmp_path / "run")
+        return ConvFeatures(learner, n_patches=500, random_state=0).fit(upright_digits)
+
+    first = fitted(1).learner_.discovery_
+    monkeypatch.setattr("orbitpool.discovery.auto.judge", None)
+    assert_array_equal(fitted(2).learner_.discovery_.examples, first.examples)
+
+
 def test_streams_and_partial_fits_are_looked_at_too(brief, upright_digits):
     model = TIOMP(4, "auto", random_state=0).partial_fit(upright_digits)
     poses = model.transforms_

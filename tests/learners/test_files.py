@@ -250,6 +250,15 @@ def test_two_runs_do_not_share_a_checkpoint(digits, tmp_path):
     assert os.listdir(tmp_path) == []
 
 
+@pytest.mark.parametrize("bad", [{"precision": "nonsense"}, {"learning_rate": -1}, {"n_iter": 0}])
+def test_nothing_is_written_that_could_not_be_loaded(bad, digits, tmp_path):
+    model = TIRBM(4, n_iter=1).fit(digits[:100]).set_params(**bad)
+    for use in (lambda: model.save(tmp_path / "model"), lambda: model.transform(digits[:9])):
+        with pytest.raises(ValueError, match=f"{next(iter(bad))} is "):
+            use()
+    assert os.listdir(tmp_path) == []
+
+
 def test_a_checkpoint_needs_its_folder_before_anything_is_learned(digits, tmp_path):
     with pytest.raises(ValueError, match=r"but there is no folder .*nowhere; create it first"):
         TIRBM(4, checkpoint=tmp_path / "nowhere" / "run").fit(digits)

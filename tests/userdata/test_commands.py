@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import shutil
 
 import numpy as np
 import pytest
@@ -95,7 +96,8 @@ def test_transformations_that_nobody_names_are_found(command, turned_digits, tmp
     np.save(tmp_path / "few.npy", turned_digits.X_train[:50].reshape(-1, 16, 16))
     code, _, progress = command("fit", tmp_path / "few.npy", "--components", 4, "--epochs", 1, "--out", model)
     assert code == 0
-    assert "50 images are too few to find out which transformations they have, 500 would do: taking some" in progress
+    assert "50 images are too few to find their transformations, 500 would do: taking combined ones" in progress
+    assert not (tmp_path / "model.safetensors-transformations.png").exists()  # it was of the model before
 
 
 def test_the_picture_of_what_was_found_is_no_image_to_learn_from(command, turned_digits, tmp_path, monkeypatch):
@@ -117,6 +119,34 @@ def test_the_picture_of_what_was_found_is_no_image_to_learn_from(command, turned
     picture.unlink()
     picture.mkdir()
     assert command(*fit, tmp_path / "model.safetensors")[0] != 0
+
+
+def test_names_that_are_not_utf8_are_spelled(command, photographs_in_folders, tmp_path):
+    model, table, images = tmp_path / "model.safetensors", tmp_path / "z.csv", tmp_path / "images"
+    shutil.copytree(photographs_in_folders / "flower", images / os.fsdecode(b"flow\xffr"))
+    options = ("--components", 4, "--epochs", 1, "--transforms", "none")
+    assert command("fit", images, *options, "--out", model)[0] == 0
+    assert command("encode", model, images, "--out", table)[0] == 0
+    assert table.read_text().splitlines()[1].startswith("flow\\udcffr/")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("fit", "{images}", "--kind", "sound", "--out", "{tmp}/m"), "is a folder; sound is a table of file,start,end"),
+        (("fit", "{tmp}", "--out", "{tmp}/m"), "holds no images; give a folder with images"),
+        (("fit", "{images}", "--device", "tpu", "--out", "{tmp}/m"), "device is 'tpu'"),
+        (("classify", "{tmp}/z.npz", "{images}"), "z.npz has features already"),
+        (("inspect", "{tmp}/z.npz", "--out", "{tmp}/filters.jpg"), "give a name that ends in .png"),
+        (("inspect", "{images}"), "is a folder; give a file"),
+    ],
+)
+def test_mistakes_are_told_before_any_work(arguments, says, command, photographs_in_folders, tmp_path):
+    (tmp_path / "z.npz").touch()
+    code, _, told = command(*(a.format(images=photographs_in_folders, tmp=tmp_path) for a in arguments))
+    assert code == 1
+    assert says in told
+    assert "reading" not in told
 
 
 def test_kinds_are_guessed(photographs_in_folders, tmp_path):

@@ -1,10 +1,14 @@
 """A user's images out of folders, tables and arrays."""
 
+import errno
+import os
+import shutil
+
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from orbitpool.datasets import DataCorrupt
+from orbitpool.datasets import DataCorrupt, image_folder
 from orbitpool.userdata.reading import moderate, open_images, shaped
 
 
@@ -32,6 +36,28 @@ def test_strictly_damage_is_an_error(photographs_in_folders):
         open_images(photographs_in_folders, strict=True).read(range(41))
 
 
+def test_what_may_not_be_read_is_told(photographs_in_folders, tmp_path, monkeypatch):
+    top = shutil.copytree(photographs_in_folders, tmp_path / "photos")
+    (top / "flower/gone.png").symlink_to("nowhere.png")
+    temple, scandir = str(top / "temple"), os.scandir
+
+    def refusing(folder):
+        if folder == temple:
+            raise PermissionError(errno.EACCES, "Permission denied", folder)
+        return scandir(folder)
+
+    monkeypatch.setattr(os, "scandir", refusing)
+    found = open_images(top, strict=False)
+    there, _ = found.read(range(len(found)))
+    assert len(there) == 20
+    assert [name for name, _ in found.problems] == [temple, "flower/gone.png"]
+    with pytest.raises(DataCorrupt, match="temple may not be read"):
+        open_images(top, strict=True)
+    with pytest.raises(DataCorrupt, match="temple may not be read"):
+        image_folder(top, strict=True)
+    assert (top / "temple", "may not be read") in image_folder(top).problems
+
+
 def test_sizes_are_moderate():
     assert moderate(30, 64) == (30, 64)
     assert moderate(300, 640) == (30, 64)
@@ -57,6 +83,8 @@ def test_labels_of_an_array(digit_array, turned_digits):
         ("a.npz", {"X": np.zeros((2, 8, 8)), "y": [1]}, "holds 2 images and 1 labels"),
         ("a.csv", "path\n1.png", "the header is 'path' and lacks file; it must be file and may have label"),
         ("a.csv", "file", "has no rows below its header"),
+        ("a.csv", "file;label\n1.png;x", "lacks file; it must be file and may have label, with commas between them"),
+        ("a.PNG", "", r"a\.PNG is one image; give the folder"),
         ("a.txt", "", r"is no folder, and its ending is '\.txt'; choose one of '\.npy', '\.npz', '\.csv'"),
     ],
 )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,7 +15,7 @@ from orbitpool.datasets.store import DataCorrupt, DataMissing, Folder, data_dir
 from orbitpool.imagefiles import decode_image, endings
 
 _IML = (1024, 1536)  # rows and columns of a van Hateren image
-OUTSIDE = "lies outside the class folders"
+OUTSIDE, CLOSED = "lies outside the class folders", "may not be read"
 _IML_ROOMS = ("vanhateren", "van_hateren", "natural", ".")
 
 
@@ -79,59 +78,68 @@ def image_folder(path: Folder, grey: bool = False, strict: bool = False) -> Imag
     strict : bool
         Whether a file that cannot be read is an error; else it is left out and listed in `problems`.
     """
-    top, (groups, loose) = Path(path).expanduser(), class_files(path)
+    top, (groups, left) = Path(path).expanduser(), class_files(path)
+    if strict and left:
+        raise DataCorrupt(f"{top / left[0][0]} {left[0][1]}; mend that, or take it away")
     names = tuple(name for name in groups if name)
-    found = ImageFolder([], None, names, [], [])
+    found = ImageFolder([], None, names, [], [(top / name, reason) for name, reason in left])
     labels: list[int] = []
     for label, files in enumerate(groups.values()):
         for file in files:
             labels += [label] * _append(found, top / file, grey, strict)
-    if not names:
-        return found
-    found.problems.extend((top / file, OUTSIDE) for file in loose)
-    if strict and loose:
-        raise DataCorrupt(f"{top / loose[0]} {OUTSIDE} {', '.join(names)}; move it into one of them")
-    return found._replace(labels=np.array(labels, np.int64))
+    return found._replace(labels=np.array(labels, np.int64)) if names else found
 
 
-def class_files(path: Folder) -> tuple[dict[str, list[str]], list[str]]:
-    """The image files below a folder by class, as names from there, sorted, and those beside the class folders.
+def class_files(path: Folder) -> tuple[dict[str, list[str]], list[tuple[str, str]]]:
+    """The image files below a folder by class, as names from there, sorted; what is left out, and the reason.
 
-    Every subfolder with images is a class; if there is none, the folder's own images are the one class "".
+    Every subfolder with images is a class; if there is none, the folder's own images are the one class "". Left out are
+    images beside class folders, and folders that may not be read.
     """
     top = Path(path).expanduser()
     if not top.is_dir():
         raise DataMissing(f"{top} is not a folder; give one that holds images, or subfolders with images")
     loose, folders = _entries(str(top), links=True)
     shown = [name for name in folders if not name.startswith((".", "__MACOSX"))]
-    classes = {name: files for name in shown if (files := list(_below(os.path.join(top, name), f"{name}{os.sep}")))}
+    closed: list[str] = []
+    classes = {name: files for name in shown if (files := list(_below(str(top), name, closed)))}
+    left = [(name, CLOSED) for name in closed]
     if not classes and not loose:
-        raise DataMissing(f"{top} holds no images; give a folder with images (such as .png, .jpg) or class subfolders")
-    return (classes, loose) if classes else ({"": loose}, [])
+        why = f", and {', '.join(closed)} {CLOSED}" if closed else ""
+        raise DataMissing(
+            f"{top} holds no images{why}; give a folder with images (such as .png, .jpg) or class subfolders"
+        )
+    return (classes, left + [(name, OUTSIDE) for name in loose]) if classes else ({"": loose}, left)
 
 
-def _below(folder: str, start: str) -> Iterator[str]:
-    """The names of all images below a folder, each with a beginning, in the order of their paths."""
-    files, folders = _entries(folder)
+def _below(top: str, folder: str, closed: list[str]) -> Iterator[str]:
+    """The names of all images below a folder, from the top, in the order of their paths; notes what is closed."""
+    try:
+        files, folders = _entries(os.path.join(top, folder))
+    except PermissionError:
+        closed.append(folder)
+        return
     inside = set(folders)
     for name in sorted(files + folders) if folders else files:
+        path = f"{folder}{os.sep}{name}"
         if name in inside:
-            yield from _below(os.path.join(folder, name), f"{start}{name}{os.sep}")
+            yield from _below(top, path, closed)
         else:
-            yield f"{start}{name}"
+            yield path
 
 
 def _entries(folder: str, links: bool = False) -> tuple[list[str], list[str]]:
-    """The names of a folder's own images and of its folders, sorted; nothing of one that may not be read.
+    """The names of a folder's own images and of its folders, sorted.
 
     Nothing but names is kept, since there may be millions. Links to folders count where `links` are followed.
     """
     known, files, folders = endings(), [], []
-    with suppress(PermissionError), os.scandir(folder) as entries:
+    with os.scandir(folder) as entries:
         for entry in entries:
-            if entry.is_dir() and (links or not entry.is_symlink()):
-                folders.append(entry.name)
-            elif os.path.splitext(entry.name)[1].lower() in known and entry.name[0] != "." and entry.is_file():
+            if entry.is_dir():
+                if links or not entry.is_symlink():
+                    folders.append(entry.name)
+            elif os.path.splitext(entry.name)[1].lower() in known and entry.name[0] != ".":
                 files.append(entry.name)
     return sorted(files), sorted(folders)
 

@@ -211,8 +211,8 @@ def _rows(X: Any, shape: Shape, what: str, room: str) -> Tensor:
         raise ValueError(f"{room} {by(shape)} has {pixels} pixels; operators are learned for {MOST_PIXELS} at most")
     if x.ndim < 2 or len(x) == 0 or x[0].numel() == 0 or x[0].numel() % pixels:
         raise ValueError(
-            f"{what} has shape {tuple(x.shape)}; a {room} of {by(shape)} needs (N, {pixels} x channels), or images of "
-            "that size with channels last"
+            f"{what} has shape {tuple(x.shape)}; a {room} of {by(shape)} needs (N, {pixels} x channels), N above 0, or "
+            "images of that size with channels last"
         )
     if x.ndim > 2 and tuple(x.shape[1 : 1 + len(shape)]) != shape:
         raise ValueError(
@@ -235,4 +235,4 @@ def _check_pairs(x: Tensor, y: Tensor, count: int) -> None:
             f"{len(x)} pairs are too few for {count} operators; give at least {FEWEST * count}, or look for fewer"
         )
     if not x.any() or not y.any():
-        raise ValueError("all inputs, or all partners, are zero; nothing can be learned from them")
+        raise ValueError(f"all of {'X' if not x.any() else 'Y'} is zero; give images before and after a change")

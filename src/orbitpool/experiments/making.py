@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +50,9 @@ def make_learner(recipe: Recipe, seed: int, device: str, checkpoint: Path | None
 
 def fit(features: Any, X: Any) -> Any:
     """Learn to the end; a user who interrupts that does not want to go on with half a model."""
-    features.fit(X)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "training was interrupted")
+        features.fit(X)
     if interrupted(features):
         raise KeyboardInterrupt
     return features

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from functools import partial
 from math import ceil, prod
 from typing import Any, ClassVar, Literal, Self
 
@@ -149,15 +148,23 @@ class ConvFeatures(AroundLearner):
         if learner.random_state is None:
             learner.set_params(random_state=seed)
         learner.set_params(device=str(device))
-        find = partial(self._discover, groups, seed, device)
-        self.learner_ = learner._fit_found(patches, find) if self._is_auto else learner.fit(patches)
+        if self._is_auto:
+            thumbnails = self._thumbnails(groups, seed, device)
+            self.learner_ = learner._fit_found(patches, lambda: self._discover(thumbnails, seed))
+            self.learner_._show(thumbnails)
+        else:
+            self.learner_ = learner.fit(patches)
         self.mean_, self.whitening_ = mean.cpu().numpy(), P.cpu().numpy()
         self.image_shape_ = np.array(groups[0][1].shape[1:])
         self.n_features_in_ = prod(groups[0][1].shape[1:])
         return self
 
-    def _discover(self, groups: Groups, seed: int, device: torch.device) -> Discovery:
-        """Which transformations the images have, judged on thumbnails; of small ones if others are few."""
+    def _discover(self, thumbnails: Tensor, seed: int) -> Discovery:
+        """Which transformations the images have, judged on thumbnails."""
+        return finding.told(auto.judge(thumbnails, self._patch, seed), self.learner.verbose)
+
+    def _thumbnails(self, groups: Groups, seed: int, device: torch.device) -> Tensor:
+        """Some of the images, small, (n, C, H, W); of small ones if others are few."""
         sides = sorted((min(images.shape[1:3]) for _, images in groups for _ in range(len(images))), reverse=True)
         side = min(auto.THUMBNAIL, sides[min(len(sides), auto.FEWEST) - 1])
         large = [images for _, images in groups if min(images.shape[1:3]) >= side]
@@ -167,7 +174,7 @@ class ConvFeatures(AroundLearner):
             some = torch.randperm(len(images), generator=generator)[: ceil(share * len(images))]
             seen = auto.looked_at(images, some, side, device)
             small.append(seen / 255 if images.dtype == torch.uint8 else seen)
-        return finding.told(auto.judge(torch.cat(small), self._patch, seed), self.learner.verbose)
+        return torch.cat(small)
 
     def _some_patches(self, groups: Groups, generator: torch.Generator, device: torch.device) -> Tensor:
         """Random patches as floats, (n_patches, D): of each size as large a share as its images have."""
@@ -183,6 +190,7 @@ class ConvFeatures(AroundLearner):
     def transform(self, X: Any) -> Any:
         """Features averaged on the grid, (N, grid * grid * features of a patch), cell by cell, row by row, or a map."""
         check_is_fitted(self)
+        self._check()
         groups, device = by_size(X), choose_device(self.device, X)
         self._check_images(groups, int(self.image_shape_[2]))
         home = X.device if isinstance(X, Tensor) else torch.device("cpu")
@@ -205,6 +213,7 @@ class ConvFeatures(AroundLearner):
     def to_module(self) -> ConvModule:
         """`transform` as a float32 layer of a network, images to (N, n_features_out), which can be trained there."""
         check_is_fitted(self)
+        self._check()
         if not isinstance(self.learner_, Learner):
             raise ValueError(f"learner is {self.learner!r}; a module can be made of a TIRBM, TIAutoencoder or TIOMP")
         if (self.poses, self.output) != ("pool", "flat"):

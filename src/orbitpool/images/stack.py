@@ -111,6 +111,7 @@ class Stack(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
     def transform(self, X: Any) -> Any:
         """Features of the second layer, or of both, (N, n_features_out), or maps of them."""
         check_is_fitted(self)
+        self._check()
         home = X.device if isinstance(X, Tensor) else torch.device("cpu")
         features = torch.cat([self._seen(part).to(home) for part in self._parts(X)])
         return features if isinstance(X, Tensor) else features.numpy()
@@ -133,6 +134,7 @@ class Stack(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write both layers to one file; see `orbitpool.load`."""
         check_is_fitted(self)
+        self._check()
         modelfile.write(path, *self.pack())
 
     def pack(self) -> tuple[dict[str, Any], dict[str, Tensor]]:

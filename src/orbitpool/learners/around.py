@@ -26,6 +26,7 @@ class AroundLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model with its learner; see `orbitpool.load`."""
         check_is_fitted(self)
+        self._check()
         modelfile.write(path, *self.pack())
 
     def pack(self) -> tuple[dict[str, Any], dict[str, Tensor]]:

@@ -30,7 +30,7 @@ class TIAutoencoder(SoftmaxLearner):
     n_components : int
         Number of filters K.
     transforms : TransformSet, "auto" or None
-        The poses; found in the inputs, which are images, or None for one pose that covers the whole input.
+        The poses; found in the inputs, 500 images or more, or None for one pose that covers the whole input.
     decoder : {"sigmoid", "linear"}
         For inputs in [0, 1], or real-valued ones.
     loss : {"squared", "cross-entropy"}

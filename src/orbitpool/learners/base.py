@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import inf
-from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import torch
@@ -115,11 +114,6 @@ class Learner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Inputs):  # typ
         finding.check(self.transforms)
         if isinstance(self.transforms, T.LearnedSet) and not self.LEARNS_POSES:
             raise ValueError(f"{type(self).__name__} learns no poses; give the set that they start from, or use TIRBM")
-        if self.checkpoint is not None and not Path(self.checkpoint).absolute().parent.is_dir():
-            folder = Path(self.checkpoint).absolute().parent
-            raise ValueError(
-                f"checkpoint is {str(self.checkpoint)!r}, but there is no folder {folder}; create it first"
-            )
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn filters.
@@ -139,6 +133,7 @@ class Learner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Inputs):  # typ
     def _fit_found(self, X: Any, find: Callable[[], Discovery] | None) -> Self:
         """Learn filters; poses that are to be found come from `find`, or if there is none from X."""
         self._check()
+        files.check_checkpoint(self.checkpoint)
         with files.held(self.checkpoint):
             self._fit(X, find)
         return self
@@ -160,7 +155,7 @@ class Learner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Inputs):  # typ
             if finding.is_auto(self.transforms) and restored is None:
                 self._use(find() if find else finding.find(X, source, seed, self.verbose))
             elif self._found is not None and find is None:
-                self._found = finding.with_examples(self._found, X, source, seed)
+                self._show(finding.images(X, source, seed))
             state = restored or self._start(source, seed)
         self._train(
             state,
@@ -207,6 +202,11 @@ class Learner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Inputs):  # typ
         """Take the poses that were found."""
         self._found = found
         self._fit_poses(found.transforms, self.n_features_in_)
+
+    def _show(self, images: Tensor) -> None:
+        """Give what was found some images (n, C, H, W) for its picture; those out of a file have none."""
+        if self._found is not None and self._found.examples is None:
+            self._found = self.discovery_ = finding.shown(self._found, images)
 
     def _train(self, state: State, source: Source, session: Session, **options: Any) -> None:
         self._session, save = session, options.get("save")
@@ -264,6 +264,7 @@ class Learner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Inputs):  # typ
         Processes that work together share the rows, unless what is made depends on the rows before, too.
         """
         check_is_fitted(self)
+        self._check()
         source = self._rows(X, reset=False)
         if shared:
             together.check_rows("X", source.X)
@@ -300,6 +301,7 @@ class Learner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Inputs):  # typ
     def encoder(self, device: str | torch.device = "cpu", dtype: torch.dtype = torch.float32) -> Encoder:
         """How the fitted model turns inputs into features, for those who fold it into something larger."""
         check_is_fitted(self)
+        self._check()
         return self._encoder(self._parameters(torch.device(device), dtype))
 
     def to_module(self) -> OrbitModule:
@@ -317,6 +319,7 @@ class Learner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Inputs):  # typ
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model with its transformations and all that `partial_fit` needs to go on; see `orbitpool.load`."""
         check_is_fitted(self)
+        self._check()
         self._check_structure()
         files.write(self, path, self._state)
 

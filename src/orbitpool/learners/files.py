@@ -58,9 +58,8 @@ def unpack(
     transforms, found = _poses(content, tensors)
     parameters = revived_parameters(content)
     given = "auto" if found else transforms
-    learner = classes[content["class"]](transforms=given, **{**parameters, "device": device, "checkpoint": None})
+    learner = classes[content["class"]](transforms=given, **{**parameters, "device": device})
     learner._check()
-    learner.set_params(checkpoint=parameters["checkpoint"])
     if transforms is None and content["n_features_in"] not in tensors["state.W"].shape:
         raise ValueError(f"n_features_in is {content['n_features_in']}, which its filters are not made for")
     learner._check_width(content["n_features_in"], reset=True, named=False)
@@ -107,6 +106,13 @@ def _poses(content: dict[str, Any], tensors: dict[str, Tensor]) -> tuple[Transfo
     kept = None if content["transforms"] is None else modelfile.unpack_transforms(content["transforms"], tensors)
     how = content.get("discovery")
     return kept, Discovery.from_json(how, kept) if kept is not None and how else None
+
+
+def check_checkpoint(checkpoint: str | os.PathLike[str] | None) -> None:
+    """Raise ValueError if a checkpoint cannot be written for want of a folder."""
+    folder = None if checkpoint is None else Path(checkpoint).absolute().parent
+    if folder is not None and not folder.is_dir():
+        raise ValueError(f"checkpoint is {str(checkpoint)!r}, but there is no folder {folder}; create it first")
 
 
 @contextmanager

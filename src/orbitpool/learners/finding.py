@@ -33,10 +33,15 @@ def find(X: Any, source: Source, seed: int, tell: bool) -> Discovery:
     return told(discover(_shaped(rows, X, source), random_state=seed), tell)
 
 
-def with_examples(found: Discovery, X: Any, source: Source, seed: int) -> Discovery:
-    """A discovery out of a file, which keeps no images, with some for its picture."""
-    rows = source.look(SHOWN, seed)
-    return replace(found, examples=real_images(_shaped(rows, X, source)).movedim(3, 1).float().cpu())
+def shown(found: Discovery, images: Tensor) -> Discovery:
+    """A discovery with some of the images (n, C, H, W) for its picture."""
+    return replace(found, examples=images[:SHOWN].float().cpu())
+
+
+def images(X: Any, source: Source, seed: int) -> Tensor:
+    """Some of the inputs as images, (n, C, H, W)."""
+    some: Tensor = real_images(_shaped(source.look(SHOWN, seed), X, source))
+    return some.movedim(3, 1)
 
 
 def _shaped(rows: Tensor, X: Any, source: Source) -> Tensor:

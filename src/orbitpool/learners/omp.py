@@ -36,7 +36,7 @@ class TIOMP(Learner):
     n_components : int
         Number of filters K.
     transforms : TransformSet, "auto" or None
-        The poses; found in the inputs, which are images, or None for one pose that covers the whole input.
+        The poses; found in the inputs, 500 images or more, or None for one pose that covers the whole input.
     gamma : int
         Filters to an input.
     unit_norm : bool

@@ -36,7 +36,7 @@ class TIRBM(SoftmaxLearner):
     n_components : int
         Number of filters K.
     transforms : TransformSet, "auto" or None
-        The poses; found in the inputs, which are images, or None for one pose that covers the whole input.
+        The poses; found in the inputs, 500 images or more, or None for one pose that covers the whole input.
         `transforms.learned(start)` has them learned, too.
     visible : {"binary", "gaussian"}
         Inputs in [0, 1], or real-valued ones.
@@ -206,7 +206,7 @@ class TIRBM(SoftmaxLearner):
         super()._train(state, source, session, **options)
 
     def _beside(self, state: State, v: Tensor) -> None:
-        if isinstance(self.transforms, LearnedSet) and state.at.update % self.transforms.every == 0:
+        if isinstance(self.transforms, LearnedSet) and (state.at.update + 1) % self.transforms.every == 0:
             many = self._session.many
             poses.step_(self, self.transforms, state, v if many is None or len(many) <= len(v) else many)
 

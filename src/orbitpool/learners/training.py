@@ -295,7 +295,7 @@ def _end_epoch(model: Model, state: State, start: float) -> None:
     state.tensors["sums"].zero_()
     row = {"reconstruction_error": error, "sparsity": activity, **model._measure(state), "seconds": 0.0}
     row["seconds"] = perf_counter() - start
-    for name in row.keys() | now.history.keys():  # a column that is new, or has ended, is filled up
+    for name in dict.fromkeys([*row, *now.history]):  # a column that is new, or has ended, is filled up
         column = now.history.setdefault(name, [float("nan")] * now.epoch)
         column.append(row.get(name, float("nan")))
     now.epoch += 1

@@ -119,6 +119,7 @@ class SpeechFeatures(AroundLearner):
     def transform(self, X: Sequence[Segment]) -> NDArray[np.float32]:
         """Features of N segments, (N, 5 F + 1): F of the learner, then 39 cepstra if asked for, for each part."""
         check_is_fitted(self)
+        self._check()
         groups = _by_recording(X)
         normal = self._normalized(list(groups))
         result = np.empty((len(X), self._n_features_out), np.float32)

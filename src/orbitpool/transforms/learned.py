@@ -41,7 +41,7 @@ class LearnedSet(TransformSet):
     def __init__(self, start: TransformSet, families: Iterable[str], learning_rate: float, every: int) -> None:
         _check(start, learning_rate, every)
         super().__init__(start._operators, start.field_shape, start.window_shape, start.labels)
-        self.families = (families,) if isinstance(families, str) else tuple(families)
+        self.families = (families,) if isinstance(families, str) else tuple(dict.fromkeys(families))
         self.learning_rate, self.every = float(learning_rate), int(every)
         if not self.families or any(name not in FAMILIES for name in self.families):
             raise ValueError(f"families is {families!r}; give some of {', '.join(map(repr, FAMILIES))}")
@@ -138,7 +138,8 @@ def learned(
     learning_rate : float
         Pixels that a step moves a pose by, about; 0 keeps the start.
     every : int
-        Updates of the filters to a step of the poses; some 200 steps in all are plenty.
+        Updates of the filters to a step of the poses, the first of which follows as many; some 200 steps in all are
+        plenty. Poses that go faster than 0.01 pixels an update may meet, and stay together.
     """
     made = LearnedSet(start, FAMILIES if families is None else families, learning_rate, every)
     varied = (made.start - made.start[:1]).abs().amax(0) > SAME  # reads the motions, and complains if there are none

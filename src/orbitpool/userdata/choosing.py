@@ -93,7 +93,7 @@ def usual_name(images: int) -> str:
     """The transformations for so many images if nobody names any: found in them if they are enough for that."""
     if images >= FEWEST:
         return "auto"
-    say(f"{images} images are too few to find out which transformations they have, {FEWEST} would do: taking some")
+    say(f"{images} images are too few to find their transformations, {FEWEST} would do: taking combined ones")
     return "combined"
 
 

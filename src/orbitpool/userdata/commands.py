@@ -13,10 +13,11 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from orbitpool.kernels import choose_device
 from orbitpool.learners.around import interrupted
 from orbitpool.learners.checks import one_of
 from orbitpool.models import load
-from orbitpool.pictures import mosaic, save_png
+from orbitpool.pictures import check_png, mosaic, save_png
 from orbitpool.progress import say
 from orbitpool.shards import shard_files
 from orbitpool.tables import header, rows
@@ -52,6 +53,7 @@ def fit(source: Path, out: Path, kind: str | None, **options: Any) -> Any:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(source))
     name = kind or guess_kind(source)
     one_of("kind", name, KINDS)
+    choose_device(options["device"], None)
     _check_apart(out, source)
     check_place(out)
     kept, picture = checkpoint_of(out), picture_of(out, source)
@@ -70,6 +72,8 @@ def fit(source: Path, out: Path, kind: str | None, **options: Any) -> Any:
         say(f"no picture of how transformations were found: beside {out} it would be one of the images in {source}")
     elif learner.discovery_ is not None and picture is not None:
         say(f"how transformations were found: {learner.discovery_.picture(picture)}")
+    elif picture is not None:
+        picture.unlink(missing_ok=True)  # of a model that was here before
     kept.unlink(missing_ok=True)
     return model
 
@@ -144,6 +148,8 @@ def classify(features: Path, source: Path | None, folds: int, seed: int, device:
         say(f"reading {features}")
         Z, labels = featurefolder.read(features) if features.is_dir() else featurefiles.read(features)
     else:
+        if features.suffix in featurefiles.READERS:
+            raise ValueError(f"{features} has features already; give it alone, or a model that encodes {source}")
         Z, columns = _encoded(features, source, device, strict)
         labels = columns["label"]
     return judge(Z, labels, folds, seed, device)
@@ -151,9 +157,11 @@ def classify(features: Path, source: Path | None, folds: int, seed: int, device:
 
 def inspect(path: Path, out: Path | None) -> list[str]:
     """What a model is, line by line; its filters are drawn to a PNG file if one is named."""
+    if out is not None:
+        check_png(out)
+        check_place(out)
     model = load(path, "cpu")
     if out is not None:
-        check_place(out)
         save_png(mosaic(tiles(model), zoom=4), out)
     return in_words(model)
 

@@ -20,7 +20,7 @@ from orbitpool.progress import say, task
 from orbitpool.transforms.set import by
 from orbitpool.userdata.choosing import Look, check_name, make_model, usual_name
 from orbitpool.userdata.items import Columns
-from orbitpool.userdata.reading import LARGEST, Bytes, Images, open_images, shaped
+from orbitpool.userdata.reading import LARGEST, SMALLEST, Bytes, Images, open_images, shaped
 
 MOST = 5000  # images to learn from
 AT_ONCE = 100  # images in memory while they are encoded
@@ -32,7 +32,7 @@ def learn(source: Path, transforms: str | None, seed: int, device: str, strict: 
     check_name(transforms or "auto")
     found = _open(source, strict)
     chosen = np.sort(np.random.default_rng(seed).permutation(len(found))[:MOST]).tolist()
-    say(f"reading {len(chosen):,} of {len(found):,} images in {source}, shrunk to {LARGEST} pixels a side at most")
+    say(f"reading {len(chosen):,} of {len(found):,} images in {source}, at sides of {SMALLEST} to {LARGEST} pixels")
     images = [image for _, some in _read(found, chosen, "read") for image in some]
     _report(found)
     if not images:
@@ -84,7 +84,11 @@ def encode(model: Any, source: Path, strict: bool) -> tuple[NDArray[Any], Column
 def opened(model: Any, source: Path, strict: bool) -> Images:
     """The images of a source, and what will be done to them in words."""
     found = _open(source, strict)
-    size = by(_whole(model)) + " pixels" if isinstance(model, Learner) else f"its own size up to {LARGEST} pixels"
+    size = (
+        by(_whole(model)) + " pixels"
+        if isinstance(model, Learner)
+        else f"its own size from {SMALLEST} up to {LARGEST} pixels"
+    )
     colour = "grey" if _channels(model) == 1 else "colour"
     say(f"encoding {len(found):,} images in {source}, each at {size}, in {colour}")
     return found
@@ -104,9 +108,14 @@ def encode_places(model: Any, found: Images, chosen: Sequence[int]) -> tuple[NDA
         everyone = (json.loads(said) for said in together.everywhere(json.dumps(found.problems)))
         found.problems = list(dict.fromkeys(tuple(problem) for problems in everyone for problem in problems))
     _report(found)
-    columns = {"file": [found.names[i] for i in there], "label": [found.labels[i] for i in there]}
+    columns = {"file": [_spelled(found.names[i]) for i in there], "label": [_spelled(found.labels[i]) for i in there]}
     empty = np.zeros((0, len(model.get_feature_names_out())), np.float32)
     return np.concatenate(features) if features else empty, columns
+
+
+def _spelled(name: str) -> str:
+    """A name with escapes for what is not UTF-8, which no table holds."""
+    return name.encode("utf-8", "backslashreplace").decode()
 
 
 def _of_all(

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orbitpool.arrayfiles import read_npy, read_npz
-from orbitpool.datasets.photographs import OUTSIDE, class_files, read_image
-from orbitpool.datasets.store import DataCorrupt
+from orbitpool.datasets.photographs import class_files, read_image
+from orbitpool.datasets.store import DataCorrupt, DataMissing
+from orbitpool.imagefiles import endings
 from orbitpool.learners.checks import one_of
 from orbitpool.shards import Chained, Groups, Together, open_shard, shard_files
 from orbitpool.tables import rows
@@ -80,6 +81,8 @@ def open_images(source: Path, strict: bool) -> Images:
         return _shards(shards, strict)
     if source.is_dir():
         return _folder(source, strict)
+    if source.suffix.lower() in endings():
+        raise ValueError(f"{source} is one image; give the folder that it lies in")
     one_of(f"{source} is no folder, and its ending", source.suffix, OPENERS)
     return OPENERS[source.suffix](source, strict)
 
@@ -99,10 +102,13 @@ def moderate(height: int, width: int) -> tuple[int, int]:
 
 
 def _folder(source: Path, strict: bool) -> Images:
-    groups, loose = class_files(source)
+    try:
+        groups, left = class_files(source)
+    except DataMissing as error:
+        raise DataMissing(f"{error}; for sound give a table of file,start,end") from error
     names = [name for files in groups.values() for name in files]
     labels = [label for label, files in groups.items() for _ in files]
-    return _files(source, names, labels, strict, [(str(source / file), OUTSIDE) for file in loose])
+    return _files(source, names, labels, strict, [(str(source / name), why) for name, why in left])
 
 
 def _table(source: Path, strict: bool) -> Images:

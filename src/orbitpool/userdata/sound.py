@@ -33,6 +33,8 @@ def learn(
     name = transforms or "shifts"
     one_of("transforms", name, TRANSFORMS)
     learner = TIRBM(transforms=TRANSFORMS[name], **{**USUAL, **settings})
+    if source.is_dir():
+        raise ValueError(f"{source} is a folder; sound is a table of file,start,end and, if you like, label,speaker")
     say(f"reading the recordings of {source}")
     return SpeechFeatures(learner, device=device, random_state=seed).fit(read_table(source).segments)
 
