@@ -273,7 +273,7 @@ def main() -> None:
     except FileNotFoundError as error:
         _fail(f"{error.filename} is not there; check its name" if error.filename else str(error))
     except IsADirectoryError as error:
-        _fail(f"{error.filename} is a folder; give a file")
+        _fail(f"{error.filename} is a folder; give a file" if error.filename else str(error))
     except OSError as error:
         _fail(f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error))
     except (ValueError, FloatingPointError, ImportError) as error:

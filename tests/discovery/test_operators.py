@@ -237,7 +237,7 @@ def test_inputs_that_do_not_vary_are_refused(patches):
         ({"count": 4}, "60 pairs are too few for 4 operators; give at least 80"),
         ({"count": 0}, "count is 0; it must be a whole number, 1 or more"),
         ({"X": np.full((60, 36), np.nan)}, "X contains NaN or infinity"),
-        ({"X": np.zeros((60, 36))}, "all inputs, or all partners, are zero"),
+        ({"X": np.zeros((60, 36))}, "all of X is zero; give images before and after a change"),
         ({"field": 100}, "field 100×100 has 10000 pixels; operators are learned for 4096 at most"),
     ],
 )

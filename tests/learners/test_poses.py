@@ -24,6 +24,7 @@ def started(**options):
     model = TIRBM(5, TURNS, batch_size=9, random_state=0, **options)
     model._check()
     state = model._start(model._source(v, reset=True), 0)
+    state.at.update = TURNS.every
     for letter in "Wbc":
         rng = torch.Generator().manual_seed(ord(letter))
         state.tensors[letter] += 0.5 * torch.randn(state.tensors[letter].shape, generator=rng, dtype=F64)
@@ -153,7 +154,7 @@ def test_turns_that_are_too_large_move_towards_the_data():
 
 def test_nothing_moves_before_its_time(digits_):
     start = T.rotations(16, 3, 0.3)
-    for every, moves in ((11, False), (10, True)):  # ten updates
+    for every, moves in ((10, False), (9, True)):  # ten updates, and a step comes before one of them
         fitted = TIRBM(10, T.learned(start, every=every), n_iter=1, batch_size=40, random_state=0).fit(digits_)
         assert (fitted.transforms_.labels != T.learned(start).at(T.learned(start).start).labels) == moves
 

@@ -50,6 +50,20 @@ def test_a_shift_goes_where_its_name_says_and_a_shear_leans_to_the_right_at_the_
     assert [int(row.argmax()) for row in leaning[[0, 4, 8]]] == [6, 4, 2]
 
 
+@pytest.mark.parametrize("clamp", [True, False])
+def test_slopes_are_small_where_antialiasing_begins_and_nothing_is_outside(clamp):
+    """Pixels of a turned window lie outside the field; none of them should come or go by growing a little."""
+    _, _, slopes = weigh(motions(turn=0.3), NOT, (16, 16), (16, 16), clamp, free=range(6))
+    assert max(float(slope.abs().max()) for slope in slopes) < 20
+
+
+def test_a_motion_that_shrinks_all_away_needs_no_more_than_the_field():
+    for clamp in (True, False):
+        pixels, weights, _ = weigh(motions(scale=-9.0), NOT, (6, 6), (4, 4), clamp)
+        assert pixels.shape[2] <= 13**2
+        assert weights.isfinite().all()
+
+
 @pytest.mark.parametrize("at", [MOVED, {}])
 @pytest.mark.parametrize("clamp", [True, False])
 def test_slopes_are_finite_differences(at, clamp):

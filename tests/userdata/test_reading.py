@@ -39,6 +39,7 @@ def test_strictly_damage_is_an_error(photographs_in_folders):
 def test_what_may_not_be_read_is_told(photographs_in_folders, tmp_path, monkeypatch):
     top = shutil.copytree(photographs_in_folders, tmp_path / "photos")
     (top / "flower/gone.png").symlink_to("nowhere.png")
+    (top / "flower/round.png").symlink_to("round.png")
     temple, scandir = str(top / "temple"), os.scandir
 
     def refusing(folder):
@@ -50,7 +51,7 @@ def test_what_may_not_be_read_is_told(photographs_in_folders, tmp_path, monkeypa
     found = open_images(top, strict=False)
     there, _ = found.read(range(len(found)))
     assert len(there) == 20
-    assert [name for name, _ in found.problems] == [temple, "flower/gone.png"]
+    assert [name for name, _ in found.problems] == [temple, "flower/gone.png", "flower/round.png"]
     with pytest.raises(DataCorrupt, match="temple may not be read"):
         open_images(top, strict=True)
     with pytest.raises(DataCorrupt, match="temple may not be read"):

@@ -136,12 +136,20 @@ def _entries(folder: str, links: bool = False) -> tuple[list[str], list[str]]:
     known, files, folders = endings(), [], []
     with os.scandir(folder) as entries:
         for entry in entries:
-            if entry.is_dir():
+            if _is_dir(entry):
                 if links or not entry.is_symlink():
                     folders.append(entry.name)
             elif os.path.splitext(entry.name)[1].lower() in known and entry.name[0] != ".":
                 files.append(entry.name)
     return sorted(files), sorted(folders)
+
+
+def _is_dir(entry: os.DirEntry[str]) -> bool:
+    """Whether it is a folder, or a link to one; not if a link leads nowhere, or where nobody may look."""
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False
 
 
 def _append(found: ImageFolder, file: Path, grey: bool, strict: bool) -> int:

@@ -29,7 +29,7 @@ class Baseline(BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"{len(X)} inputs are too few for n_components={self.n_components}; give as many or more")
         generator = torch.Generator().manual_seed(self.random_state or 0)
         start = X[torch.randperm(len(X), generator=generator)[: self.n_components].to(X.device)]
-        self.components_ = self._learn(X, start)
+        self.components_, self.n_features_in_ = self._learn(X, start), X.shape[1]
         return self
 
     def encoder(self, device: str | torch.device = "cpu", dtype: torch.dtype = torch.float32) -> Self:

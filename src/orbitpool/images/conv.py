@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from math import ceil, prod
 from typing import Any, ClassVar, Literal, Self
 
@@ -148,20 +149,19 @@ class ConvFeatures(AroundLearner):
         if learner.random_state is None:
             learner.set_params(random_state=seed)
         learner.set_params(device=str(device))
+        find = partial(self._discover, groups, seed, device)
+        self.learner_ = learner._fit_found(patches, find) if self._is_auto else learner.fit(patches)
         if self._is_auto:
-            thumbnails = self._thumbnails(groups, seed, device)
-            self.learner_ = learner._fit_found(patches, lambda: self._discover(thumbnails, seed))
-            self.learner_._show(thumbnails)
-        else:
-            self.learner_ = learner.fit(patches)
+            self.learner_._show(lambda: self._thumbnails(groups, seed, device))
         self.mean_, self.whitening_ = mean.cpu().numpy(), P.cpu().numpy()
         self.image_shape_ = np.array(groups[0][1].shape[1:])
         self.n_features_in_ = prod(groups[0][1].shape[1:])
         return self
 
-    def _discover(self, thumbnails: Tensor, seed: int) -> Discovery:
+    def _discover(self, groups: Groups, seed: int, device: torch.device) -> Discovery:
         """Which transformations the images have, judged on thumbnails."""
-        return finding.told(auto.judge(thumbnails, self._patch, seed), self.learner.verbose)
+        seen = self._thumbnails(groups, seed, device)
+        return finding.told(auto.judge(seen, self._patch, seed), self.learner.verbose)
 
     def _thumbnails(self, groups: Groups, seed: int, device: torch.device) -> Tensor:
         """Some of the images, small, (n, C, H, W); of small ones if others are few."""
@@ -191,6 +191,7 @@ class ConvFeatures(AroundLearner):
         """Features averaged on the grid, (N, grid * grid * features of a patch), cell by cell, row by row, or a map."""
         check_is_fitted(self)
         self._check()
+        self._check_fitted()
         groups, device = by_size(X), choose_device(self.device, X)
         self._check_images(groups, int(self.image_shape_[2]))
         home = X.device if isinstance(X, Tensor) else torch.device("cpu")

@@ -134,11 +134,11 @@ class Stack(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write both layers to one file; see `orbitpool.load`."""
         check_is_fitted(self)
-        self._check()
         modelfile.write(path, *self.pack())
 
     def pack(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
         """The model as JSON and tensors, those of a layer under its name."""
+        self._check()
         layers = {"first": self.first_.pack(), "second": self.second_.pack()}
         own = {name: getattr(self, name) for name in OWN}
         content = {"class": "Stack", **own, "layers": {name: content for name, (content, _) in layers.items()}}

@@ -26,7 +26,6 @@ class AroundLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model with its learner; see `orbitpool.load`."""
         check_is_fitted(self)
-        self._check()
         modelfile.write(path, *self.pack())
 
     def pack(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
@@ -34,6 +33,8 @@ class AroundLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         if not isinstance(self.learner_, (Learner, type(None))):
             name = type(self.learner_).__name__
             raise ValueError(f"a {name} cannot be written to a file; only a TIRBM, TIAutoencoder or TIOMP can")
+        self._check()
+        self._check_fitted()
         inner, tensors = (None, {}) if self.learner_ is None else files.pack(self.learner_, self.learner_._state)
         content = {
             "class": type(self).__name__,

@@ -155,7 +155,7 @@ class Learner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Inputs):  # typ
             if finding.is_auto(self.transforms) and restored is None:
                 self._use(find() if find else finding.find(X, source, seed, self.verbose))
             elif self._found is not None and find is None:
-                self._show(finding.images(X, source, seed))
+                self._show(lambda: finding.images(X, source, seed))
             state = restored or self._start(source, seed)
         self._train(
             state,
@@ -203,10 +203,10 @@ class Learner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Inputs):  # typ
         self._found = found
         self._fit_poses(found.transforms, self.n_features_in_)
 
-    def _show(self, images: Tensor) -> None:
-        """Give what was found some images (n, C, H, W) for its picture; those out of a file have none."""
+    def _show(self, images: Callable[[], Tensor]) -> None:
+        """Give what was found some images (n, C, H, W) for its picture, if it has none: it is out of a file then."""
         if self._found is not None and self._found.examples is None:
-            self._found = self.discovery_ = finding.shown(self._found, images)
+            self._found = self.discovery_ = finding.shown(self._found, images())
 
     def _train(self, state: State, source: Source, session: Session, **options: Any) -> None:
         self._session, save = session, options.get("save")
@@ -256,18 +256,20 @@ class Learner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Inputs):  # typ
         self,
         make: Callable[[Parameters], Callable[[Tensor], Tensor]],
         X: Any,
-        rows: int = CHUNK,
+        few: bool = False,
         shared: bool = True,
     ) -> Any:
-        """What `make` makes of the parameters, applied to every chunk of rows, as an array of the kind of X.
+        """What `make` makes of the parameters, applied to some rows at a time, as an array of the kind of X.
 
-        Processes that work together share the rows, unless what is made depends on the rows before, too.
+        They are `few` where every pose of them is held. Processes that work together share the rows, unless what is
+        made depends on the rows before, too.
         """
         check_is_fitted(self)
         self._check()
         source = self._rows(X, reset=False)
         if shared:
             together.check_rows("X", source.X)
+        rows = self._few_rows if few else CHUNK
         f = make(self._parameters(source.device, source.dtype))
         result = _each(f, source, rows) if shared else _each_alone(f, source, rows)
         return result.to(source.X.device) if isinstance(source.X, Tensor) else result.cpu().numpy()
@@ -288,11 +290,11 @@ class Learner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Inputs):  # typ
 
     def reconstruct(self, X: Any) -> Any:
         """X as the model sees it, (N, D1)."""
-        return self._map(self._decoder, X, self._few_rows)
+        return self._map(self._decoder, X, few=True)
 
     def score(self, X: Any, y: Any = None) -> float:
         """Minus the mean squared error of the reconstruction: higher is better."""
-        return -float(self._map(self._errors, X, self._few_rows).mean())
+        return -float(self._map(self._errors, X, few=True).mean())
 
     def _errors(self, t: Parameters) -> Callable[[Tensor], Tensor]:
         decode = self._decoder(t)
@@ -319,7 +321,6 @@ class Learner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Inputs):  # typ
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model with its transformations and all that `partial_fit` needs to go on; see `orbitpool.load`."""
         check_is_fitted(self)
-        self._check()
         self._check_structure()
         files.write(self, path, self._state)
 

@@ -34,6 +34,7 @@ def write(learner: Learner, path: str | os.PathLike[str], state: State, data: st
 
 def pack(learner: Learner, state: State, data: str | None = None) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """A learner in a state as JSON and tensors."""
+    learner._check()
     counters, tensors = state.pack()
     first = learner.transforms if isinstance(learner.transforms, LearnedSet) else learner._operators
     shapes, operators = modelfile.pack_transforms(first)

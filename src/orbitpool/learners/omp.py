@@ -258,7 +258,7 @@ random_state
 
             return code
 
-        return self._map(coefficients, X, self._few_rows)
+        return self._map(coefficients, X, few=True)
 
     def pose(self, X: Any) -> Any:
         """Index of the pose in which each filter is used, (N, K), -1 where it is not."""
@@ -272,7 +272,7 @@ random_state
 
             return pose
 
-        return self._map(poses, X, self._few_rows)
+        return self._map(poses, X, few=True)
 
 
 def _largest(a: Tensor) -> Tensor:

@@ -42,7 +42,7 @@ def enough(learner: TIRBM, poses: LearnedSet) -> int:
 @torch.no_grad()
 def step_(learner: TIRBM, poses: LearnedSet, state: State, v: Tensor) -> None:
     """Move the motions of a state by one step of Adam, in pixels, on inputs (N, D1)."""
-    t, count = state.tensors, state.at.update // poses.every + 1
+    t, count = state.tensors, state.at.update // poses.every
     part = together.part(len(v))
     free = poses.free.to(t["poses"])
     gradient = _gradient(learner, poses, state, v[part.own], part) * free

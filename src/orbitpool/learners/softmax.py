@@ -106,7 +106,7 @@ class SoftmaxLearner(Learner):
 
     def posterior(self, X: Any) -> Any:
         """Probability of each pose of each filter, (N, K, S); the off state takes the rest. Eqs 7 and 12."""
-        return self._map(lambda t: lambda v: self._up(v, t, self._visible(t))[1], X, self._few_rows)
+        return self._map(lambda t: lambda v: self._up(v, t, self._visible(t))[1], X, few=True)
 
     def pose(self, X: Any) -> Any:
         """Index of the likeliest pose of each filter, (N, K), -1 where the filter is likelier off than on."""

@@ -206,7 +206,7 @@ class TIRBM(SoftmaxLearner):
         super()._train(state, source, session, **options)
 
     def _beside(self, state: State, v: Tensor) -> None:
-        if isinstance(self.transforms, LearnedSet) and (state.at.update + 1) % self.transforms.every == 0:
+        if isinstance(self.transforms, LearnedSet) and state.at.update and not state.at.update % self.transforms.every:
             many = self._session.many
             poses.step_(self, self.transforms, state, v if many is None or len(many) <= len(v) else many)
 
@@ -297,7 +297,7 @@ class TIRBM(SoftmaxLearner):
 
             return chain
 
-        return self._map(walk, start, self._few_rows, shared=False)
+        return self._map(walk, start, few=True, shared=False)
 
 
 def _kmeans_distance(look: Tensor, n_clusters: int) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from math import prod
 from numbers import Integral, Real
@@ -41,10 +41,11 @@ class LearnedSet(TransformSet):
     def __init__(self, start: TransformSet, families: Iterable[str], learning_rate: float, every: int) -> None:
         _check(start, learning_rate, every)
         super().__init__(start._operators, start.field_shape, start.window_shape, start.labels)
-        self.families = (families,) if isinstance(families, str) else tuple(dict.fromkeys(families))
         self.learning_rate, self.every = float(learning_rate), int(every)
-        if not self.families or any(name not in FAMILIES for name in self.families):
+        names = (families,) if isinstance(families, str) else tuple(families)
+        if not names or any(name not in tuple(FAMILIES) for name in names):
             raise ValueError(f"families is {families!r}; give some of {', '.join(map(repr, FAMILIES))}")
+        self.families = tuple(dict.fromkeys(names))
 
     @cached_property
     def start(self) -> Tensor:
@@ -79,19 +80,22 @@ class LearnedSet(TransformSet):
 
     def near(self, motions: Tensor) -> tuple[TransformSet, dict[int, TransformSet]]:
         """The set of motions (S, 6), and how it changes with each of their numbers that may, by its column."""
-        _, mirrored, clamp = self._read
-        columns, shapes = self.free.nonzero().flatten().tolist(), (self.field_shape, self.window_shape)
-        pixels, weights, slopes = weigh(motions, mirrored.to(motions.device), *shapes, clamp, columns)
-        now, *changes = (
-            TransformSet(_sparse(pixels, x, prod(self.field_shape)), *shapes, self.labels) for x in (weights, *slopes)
-        )
+        columns = self.free.nonzero().flatten().tolist()
+        now, *changes = self._sets(motions, self.labels, columns)
         return now, dict(zip(columns, changes, strict=True))
 
     def at(self, motions: Tensor) -> TransformSet:
         """The set of motions (S, 6), whose labels say what they are."""
         motions = motions.detach().double().cpu()
         labels = [in_words(m, bool(mirrored)) for m, mirrored in zip(motions, self._read[1], strict=True)]
-        return TransformSet(self.near(motions)[0]._operators, self.field_shape, self.window_shape, labels)
+        return self._sets(motions, labels)[0]
+
+    def _sets(self, motions: Tensor, labels: Iterable[str], free: Sequence[int] = ()) -> list[TransformSet]:
+        """The operators of motions, and how they change with each number of these that is `free`."""
+        _, mirrored, clamp = self._read
+        shapes, size = (self.field_shape, self.window_shape), prod(self.field_shape)
+        pixels, weights, slopes = weigh(motions, mirrored.to(motions.device), *shapes, clamp, free)
+        return [TransformSet(_sparse(pixels, x, size), *shapes, labels) for x in (weights, *slopes)]
 
     @property
     def settings(self) -> dict[str, Any]:

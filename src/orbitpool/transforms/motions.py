@@ -55,10 +55,7 @@ def weigh(
     """
     aimed, widths = _aim(motions, mirrored, field, window)
     points = aimed.round(decimals=9)  # quarter turns become exact permutations, as in `rotations`
-    rows, columns = (
-        _around(points[..., axis].clamp(0, field[axis] - 1) if clamp else points[..., axis], widths[:, axis])
-        for axis in (0, 1)
-    )
+    rows, columns = (_around(points[..., axis], widths[:, axis], field[axis], clamp) for axis in (0, 1))
 
     def weights(points: Tensor, widths: Tensor) -> Tensor:
         down, right = (
@@ -88,9 +85,13 @@ def _aim(motions: Tensor, mirrored: Tensor, field: Shape, window: Shape) -> tupl
     return points, A.square().sum(2).sqrt().clamp_min(1)
 
 
-def _around(x: Tensor, width: Tensor) -> Tensor:
-    """The pixels around points (S, D2) that triangles of half-widths (S,) or a little more reach, (S, D2, n)."""
-    most = ceil(float(width.max()) - 0.5 + 2 * STEP)
+def _around(x: Tensor, width: Tensor, size: int, clamp: bool) -> Tensor:
+    """The pixels of a row of `size` that triangles of half-widths (S,) or a little more reach, (S, D2, n).
+
+    They lie around points (S, D2), also outside of the row, but not further than any of its pixels can be.
+    """
+    most = min(ceil(float(width.max()) - 0.5 + 4 * STEP), size)
+    x = x.clamp(0, size - 1) if clamp else x.clamp(-size, 2 * size)
     return x.round().long()[..., None] + torch.arange(-most, most + 1, device=x.device)
 
 
@@ -98,9 +99,9 @@ def _triangles(near: Tensor, x: Tensor, width: Tensor, size: int, clamp: bool) -
     """Weights of pixels (S, D2, n) of a row of `size` for points (S, D2), triangles of half-widths (S,)."""
     x = x.clamp(0, size - 1) if clamp else x
     weights = (1 - (near - x[..., None]).abs() / width[:, None, None]).clamp_min(0)
-    weights = weights * ((near >= 0) & (near < size))
-    wide = (width > 1 + 1e-9)[:, None, None]
-    return torch.where(wide, weights / weights.sum(2, keepdim=True).clamp_min(1e-9), weights)
+    inside = weights * ((near >= 0) & (near < size))
+    whole = (inside if clamp else weights).sum(2, keepdim=True).clamp_min(1e-9)
+    return torch.where((width > 1 + 1e-9)[:, None, None], inside / whole, inside)
 
 
 def linear_parts(motions: Tensor, mirrored: Tensor) -> Tensor:

@@ -68,7 +68,7 @@ class Sparse:
 
     @cached_property
     def _dense(self) -> Tensor:
-        return self.values.new_zeros(self.shape).index_put_((self._rows, self.columns), self.values)
+        return self.values.new_zeros(self.shape).index_put_((self._rows, self.columns), self.values, accumulate=True)
 
     @cached_property
     def _rows(self) -> Tensor:
