@@ -18,7 +18,7 @@ GAUSSIAN = {"visible": "gaussian", "sigma": "learned", "learning_rate": 0.002, "
 LEARNERS = {
     "binary": TIRBM(24, QUARTERS),
     "gaussian": TIRBM(24, QUARTERS, **GAUSSIAN),
-    "poses": TIRBM(24, T.learned(T.rotations(8, count=3, step=0.5), every=5)),
+    "poses": TIRBM(24, T.learned(T.rotations(8, count=3, step=0.5), learning_rate=0.03, every=5)),  # not chaotic
     "chains": TIRBM(24, persistent=True, cd_steps=2, sample_visible=True),
     "omp": TIOMP(24, QUARTERS, gamma=2),
     "autoencoder": TIAutoencoder(24, QUARTERS),
