@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ from orbitpool import transforms
 from orbitpool.experiments.baselines import BASELINES
 from orbitpool.experiments.recipe import Recipe, Spec
 from orbitpool.learners import TIOMP, TIRBM, Learner
-from orbitpool.learners.around import interrupted
+from orbitpool.learners.around import to_the_end
 from orbitpool.progress import is_shown
 from orbitpool.transforms import TransformSet
 
@@ -49,13 +48,8 @@ def make_learner(recipe: Recipe, seed: int, device: str, checkpoint: Path | None
 
 
 def fit(features: Any, X: Any) -> Any:
-    """Learn to the end; a user who interrupts that does not want to go on with half a model."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "training was interrupted")
-        features.fit(X)
-    if interrupted(features):
-        raise KeyboardInterrupt
-    return features
+    """Learn to the end."""
+    return to_the_end(lambda: features.fit(X))
 
 
 def in_words(value: Any) -> Any:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import warnings
+from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
 import torch
@@ -71,11 +73,21 @@ class AroundLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         raise AssertionError("a subclass checks what it has learned")
 
 
-def interrupted(model: Any) -> bool:
+def to_the_end(learn: Callable[[], Any]) -> Any:
+    """The model that is learned; a user who interrupts that does not want to go on with half of one."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "training was interrupted")
+        model = learn()
+    if _interrupted(model):
+        raise KeyboardInterrupt
+    return model
+
+
+def _interrupted(model: Any) -> bool:
     """Whether a user ended the learning of a fitted learner, or of one inside features, before its last epoch."""
     layers = [getattr(model, name) for name in ("first_", "second_") if hasattr(model, name)]
     if layers:
-        return any(map(interrupted, layers))
+        return any(map(_interrupted, layers))
     learner = getattr(model, "learner_", model)
     if not isinstance(learner, Learner) or learner.early_stopping:
         return False

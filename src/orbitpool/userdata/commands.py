@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -14,7 +13,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from orbitpool.kernels import choose_device
-from orbitpool.learners.around import interrupted
+from orbitpool.learners.around import to_the_end
 from orbitpool.learners.checks import one_of
 from orbitpool.models import load
 from orbitpool.pictures import check_png, mosaic, save_png
@@ -59,13 +58,10 @@ def fit(source: Path, out: Path, kind: str | None, **options: Any) -> Any:
     kept, picture = checkpoint_of(out), picture_of(out, source)
     if picture is not None:
         check_place(picture)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "training was interrupted")
-        if kept.exists():
-            say(f"going on from {kept}, which a run that was stopped has left")
-        model = KINDS[name].learn(source, checkpoint=kept, checkpoint_every=CHECKPOINT_EVERY, **options)
-    if interrupted(model):
-        raise KeyboardInterrupt  # half a model is not what was asked for
+    if kept.exists():
+        say(f"going on from {kept}, which a run that was stopped has left")
+    options |= {"checkpoint": kept, "checkpoint_every": CHECKPOINT_EVERY}
+    model = to_the_end(lambda: KINDS[name].learn(source, **options))
     learner = getattr(model, "learner_", model).set_params(checkpoint=None)
     model.save(out)
     if learner.discovery_ is not None and picture is None:
