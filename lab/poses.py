@@ -32,7 +32,10 @@ TRIES = [
         for rate, every in ((0.0, 0), (0.9, 20))
     ),
     *(("rot", 16, 22.5, rate, every, TURN) for rate, every in ((0.0, 0), (0.9, 20))),
-    *(("tilt", 16, 22.5, rate, every, TURN) for rate, every in ((0.0, 0), (0.9, 20), (0.9, 5))),
+    *(
+        ("tilt", 16, 22.5, rate, every, TURN)
+        for rate, every in ((0.0, 0), (0.9, 20), (0.3, 50), (0.3, 5), (0.9, 5), (0.9, 2))
+    ),
     *(("tilt", 5, step, 0.3, 50, TURN) for step in (22.5, 10.0, 5.0, 45.0)),
     ("tilt", 5, 22.5, 0.3, 50, ALL),
 ]

@@ -143,7 +143,8 @@ def learned(
         Pixels that a step moves a pose by, about; 0 keeps the start.
     every : int
         Updates of the filters to a step of the poses, the first of which follows as many; some 200 steps in all are
-        plenty. Poses that go faster than 0.01 pixels an update may meet, and stay together.
+        plenty, far more where poses have far to go. Those that go faster than 0.01 pixels an update may meet, and stay
+        together.
     """
     made = LearnedSet(start, FAMILIES if families is None else families, learning_rate, every)
     varied = (made.start - made.start[:1]).abs().amax(0) > SAME  # reads the motions, and complains if there are none
