@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from benchmarks import dictionaries, encoding, growth, learning, record, reduction
 from benchmarks.timing import Others, Row
-from orbitpool.kernels.precision import AMX
+from orbitpool.kernels.products import SHORT
 
 NOISE = 0.15  # of a core that others may take, before figures are too noisy to be held to the record
 PARTS = {part.__name__.rpartition(".")[2]: part for part in (learning, encoding, dictionaries, reduction, growth)}
@@ -20,8 +20,8 @@ def main() -> int:
     given = parser.parse_args()
     before, rows, others = record.recorded(), [], Others()
     print(", ".join(f"{key} {value}" for key, value in record.machine().items()))
-    if not AMX:
-        print("this processor has no AMX, so products in bfloat16 are left out")
+    if not SHORT:
+        print("this processor multiplies no bfloat16 numbers, so products of them are left out")
     print(f"\n{'':<96} {'ratio':>6} {'must':>6} {'recorded':>9}")
     for part in given.parts:
         for row in PARTS[part].run():

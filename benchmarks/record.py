@@ -12,7 +12,7 @@ import sklearn
 import torch
 
 from benchmarks.timing import Row
-from orbitpool.kernels.precision import AMX
+from orbitpool.kernels.products import SHORT
 
 RECORDED = Path(__file__).with_name("ratios.json")
 LAST = Path(__file__).with_name("last.json")  # what the last run measured, recorded or not
@@ -26,7 +26,7 @@ def machine() -> dict[str, Any]:
         "processor": features.get("cpu_name", platform.processor()),
         "cores": os.cpu_count(),
         "threads": torch.get_num_threads(),
-        "bfloat16": AMX,
+        "bfloat16": SHORT,
         "python": platform.python_version(),
         "torch": torch.__version__,
         "scikit-learn": sklearn.__version__,

@@ -8,9 +8,9 @@ from statistics import median
 from time import perf_counter
 from typing import Literal
 
-from orbitpool.kernels.precision import AMX
+from orbitpool.kernels.products import SHORT
 
-PRECISIONS: tuple[Literal["auto", "bfloat16"], ...] = ("auto", "bfloat16") if AMX else ("auto",)
+PRECISIONS: tuple[Literal["auto", "bfloat16"], ...] = ("auto", "bfloat16") if SHORT else ("auto",)
 
 
 @dataclass(frozen=True)

@@ -4,11 +4,11 @@ A kernel for one kind of device goes beside `chunked` and is chosen here.
 """
 
 from orbitpool.kernels.chunked import reduce_orbit, reduce_templates
-from orbitpool.kernels.descent import Statistics, descend_
+from orbitpool.kernels.descent import descend_
 from orbitpool.kernels.devices import choose_device
 from orbitpool.kernels.poses import compare, expect, generate_drawn, infer, move, tilt_
-from orbitpool.kernels.precision import full_precision, rounding
-from orbitpool.kernels.products import correlate, generate, respond, shortened
+from orbitpool.kernels.precision import full_precision
+from orbitpool.kernels.products import Statistics, correlate, generate, respond, shortened
 from orbitpool.kernels.traced import pool_templates
 
 __all__ = [
@@ -27,7 +27,6 @@ __all__ = [
     "reduce_orbit",
     "reduce_templates",
     "respond",
-    "rounding",
     "shortened",
     "tilt_",
 ]

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from orbitpool import orbit
-from orbitpool.kernels.precision import rounding
+from orbitpool.kernels.products import shortened
 
 PATCHES = 2048  # patches that are encoded best at a time
 RESPONSES = 2**21  # responses at a time
@@ -44,25 +44,26 @@ def encode_cells(
     alpha : float
     two_sided : bool
     precision : str
-        Of responses, as `rounding` takes it.
+        Of the factors of responses, as `shortened` takes it.
     """
     (n, P, D), (K, S, _) = x.shape, templates.shape
-    member = (cell[:, None] == torch.arange(cells)).to(x.dtype)
-    patches, posed = x.reshape(-1, D).T, templates.permute(1, 0, 2)
+    member = (cell == torch.arange(cells)[:, None]).to(x.dtype)
+    patches, posed = (shortened(t, precision) for t in (x.reshape(-1, D).T, templates.permute(1, 0, 2)))
     b = x.new_zeros(S, K, 1) if bias is None else bias.T[..., None]
     out = x.new_empty(n, cells, 2 if two_sided else 1, K)
     some = min(K, max(1, RESPONSES // (S * n * P)))
     # Room for all pieces, because the memory of new tensors would have to be fetched each time.
-    responses, rooms = x.new_empty(S * some, n * P), x.new_empty(3, some, n * P)
+    products, rooms = patches.new_empty(S * some, n * P), x.new_empty(3, some, n * P)
+    responses = products if products.dtype == x.dtype else x.new_empty(products.shape)
     for start in range(0, K, some):
         part = slice(start, start + some)
         some_posed = posed[:, part].reshape(-1, D)
-        with rounding(precision):
-            a = torch.mm(some_posed, patches, out=responses[: len(some_posed)]).view(S, -1, n * P)
+        a = torch.mm(some_posed, patches, out=products[: len(some_posed)])
+        a = (a if a.dtype == x.dtype else responses[: len(a)].copy_(a)).view(S, -1, n * P)
         room = rooms[:, : a.shape[1]]
         sides = _peaks(a, alpha, two_sided, room) if how == "max" else _probabilities(a, b[:, part], two_sided, room)
         for side, z in enumerate(sides):
-            out[:, :, side, part] = (z.view(-1, n, P) @ member).permute(1, 2, 0)
+            out[:, :, side, part] = (member @ z.view(-1, P).T).view(cells, -1, n).permute(2, 0, 1)
     return out.flatten(2)
 
 

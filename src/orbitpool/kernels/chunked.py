@@ -73,6 +73,7 @@ def reduce_orbit(
     ----------
     v : tensor (N, D1 C)
     W : tensor (K, D2 C)
+        If it is in bfloat16, products are of such numbers.
     transforms : TransformSet
     bias : tensor (K, S), optional
     how : {"logsumexp", "max"} or callable (n, k, S) -> (n, k)
@@ -149,14 +150,14 @@ def _products(v: Tensor, W: Tensor, transforms: TransformSet, steps: Plan) -> Ch
     all_rows, all_filters = _slices(len(v), steps.rows), _slices(len(W), steps.filters)
     if steps.move == "inputs":
         for rows in all_rows:
-            moved = turned(v[rows], transforms)
+            moved = turned(v[rows], transforms, W.dtype)
             for filters in all_filters:
-                yield rows, filters, respond(moved, W[filters])
+                yield rows, filters, respond(moved, W[filters]).to(v.dtype)
     else:
         for filters in all_filters:
-            posed = flat_moved(transforms.orbit(W[filters])).T  # (S k, D1)
+            posed = flat_moved(transforms.orbit(W[filters].to(v.dtype)).to(W.dtype)).T  # (S k, D1)
             for rows in all_rows:
-                yield rows, filters, by_templates(posed, v[rows], len(transforms))
+                yield rows, filters, by_templates(posed, v[rows].to(W.dtype), len(transforms)).to(v.dtype)
 
 
 def by_templates(posed: Tensor, v: Tensor, n_poses: int) -> Tensor:
@@ -176,7 +177,7 @@ def _even(chunk: int, size: int) -> int:
 
 def _check(v: Tensor, W: Tensor, transforms: TransformSet, each_pose: dict[str, Tensor | None]) -> int:
     """The number of channels, if all that is given goes together."""
-    if v.ndim != 2 or W.ndim != 2 or v.dtype != W.dtype or v.device != W.device:
+    if v.ndim != 2 or W.ndim != 2 or W.dtype not in (v.dtype, torch.bfloat16) or v.device != W.device:
         raise ValueError(
             f"inputs are {tuple(v.shape)} {v.dtype} on {v.device}, filters {tuple(W.shape)} {W.dtype} on {W.device}; "
             "give (N, D1) and (K, D2) of one type on one device"

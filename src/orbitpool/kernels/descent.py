@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from orbitpool.kernels.products import Moved, correlate, fused
-
-Statistics = list[tuple[Tensor, Moved, float]]  # h, u and alpha of `correlate`, to be added up
+from orbitpool.kernels.products import Statistics, correlate, fused, joined
 
 
 def descend_(
@@ -20,7 +18,7 @@ def descend_(
     if isinstance(gradient, Tensor):
         velocity.mul_(momentum).sub_(gradient, alpha=rate)
     else:
-        for h, u, alpha in gradient:  # added up in the velocity itself
+        for h, u, alpha in joined(gradient):  # added up in the velocity itself
             correlate(h, u, -rate * alpha, t.dtype, velocity, momentum)
             momentum = 1.0
     if decay:

@@ -11,7 +11,7 @@ from torch.nn.functional import embedding_bag, pad
 
 from orbitpool import orbit, together
 from orbitpool.kernels.products import ALIGNED, Moved, fused, generate, respond
-from orbitpool.kernels.turning import turned
+from orbitpool.kernels.turning import lengthened, turned
 from orbitpool.together import Part
 from orbitpool.transforms import TransformSet
 
@@ -28,9 +28,7 @@ def move(v: Tensor, transforms: TransformSet, W: Tensor) -> Moved:
         from orbitpool.kernels import moving
 
         return moving.apply(v, transforms, W.dtype, ALIGNED if W.itemsize == 2 else 1)
-    if transforms.leaves_alone:
-        return v.to(W.dtype)[:, None]
-    return turned(v, transforms) if W.dtype == v.dtype else transforms.apply(v.to(W.dtype))
+    return v.to(W.dtype)[:, None] if transforms.leaves_alone else turned(v, transforms, W.dtype)
 
 
 def infer(
@@ -124,11 +122,12 @@ def generate_drawn(drawn: Tensor, W: Tensor, transforms: TransformSet, shape: tu
 
 
 def _back(u: Tensor, transforms: TransformSet) -> Tensor:
+    u = lengthened(u)
     return u[:, 0] if transforms.leaves_alone else transforms.adjoint(u)
 
 
 def _posterior(u: Moved, W: Tensor, b: Tensor) -> Tensor:
-    return orbit.posterior(respond(u, W, b).to(b.dtype), overwrite=True)
+    return orbit.posterior(respond(u, W, b), overwrite=True)
 
 
 def _any(p: Tensor) -> Tensor:

@@ -10,43 +10,28 @@ from typing import Any
 
 import torch
 
-AMX = bool(torch.cpu.get_capabilities().get("amx_bf16"))
 BACKENDS: Any = (torch.backends.cuda.matmul, torch.backends.mkldnn.matmul)  # type: ignore[attr-defined]
 _lock = RLock()
-_asked: dict[object, str] = {}  # what each block asks for that has not been left, in any thread
+_inside: set[object] = set()  # the blocks that have not been left, in any thread
 _before: list[str] = []  # the setting of each backend outside of all blocks
 
 
 @contextmanager
-def rounding(precision: str) -> Iterator[None]:
-    """For "bfloat16", products on a CPU with AMX round their factors, and add up in float32; others are as ever."""
-    if precision != "bfloat16" or not AMX:
-        yield
-        return
-    with _asking("bf16"):
-        yield
-
-
-@contextmanager
 def full_precision(device: torch.device) -> Iterator[None]:
-    """Products of float32 matrices in float32: no TF32, no bfloat16, no autocast; goes before `rounding` elsewhere."""
-    with _asking("ieee"), torch.autocast(device.type, enabled=False):
-        yield
-
-
-@contextmanager
-def _asking(what: str) -> Iterator[None]:
+    """Products of float32 matrices in float32: no TF32, no bfloat16, no autocast."""
     block = object()
     try:
         with _lock:
-            if not _asked:
+            if not _inside:
                 _before[:] = [_own(backend) for backend in BACKENDS]
-            _asked[block] = what
+            _inside.add(block)
             _settle()
-        yield
+        with torch.autocast(device.type, enabled=False):
+            yield
     finally:
         with _lock:
-            if _asked.pop(block, None):
+            if block in _inside:
+                _inside.remove(block)
                 _settle()
 
 
@@ -57,22 +42,17 @@ def _own(backend: Any) -> str:
 
 
 def _settle() -> None:
-    """Set what is asked for, or what was set before."""
-    what, (gpu, cpu) = set(_asked.values()), _before
-    if "ieee" in what:
-        gpu = cpu = "ieee"
-    elif what:
-        cpu = "bf16"
-    for backend, value in zip(BACKENDS, (gpu, cpu), strict=True):
-        backend.fp32_precision = value
+    """Set what blocks ask for, or what was set before."""
+    for backend, value in zip(BACKENDS, _before, strict=True):
+        backend.fp32_precision = "ieee" if _inside else value
 
 
 def _forget() -> None:
     """Leave all blocks, which are in threads that a forked process does not have."""
     global _lock
     _lock = RLock()
-    if _asked:
-        _asked.clear()
+    if _inside:
+        _inside.clear()
         _settle()
 
 

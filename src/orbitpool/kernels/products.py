@@ -16,8 +16,10 @@ from torch.nn.functional import pad
 from orbitpool.kernels.turning import Turned
 
 Moved = Tensor | Turned  # (N, S, D2), or what stands for it
+Statistics = list[tuple[Tensor, Moved, float]]  # h, u and alpha of `correlate`, to be added up
 ALIGNED = 8  # short numbers to which a GPU's fast products want rows of them to be rounded up
 TRITON = find_spec("triton") is not None
+SHORT = any(torch.cpu.get_capabilities().get(kind) for kind in ("amx_bf16", "avx512_bf16"))  # whether a CPU has these
 
 
 def fused(x: Tensor) -> bool:
@@ -36,12 +38,12 @@ def respond(u: Moved, W: Tensor, bias: Tensor | None = None) -> Tensor:
         return u.respond(W, bias)
     n, S, _ = u.shape
     if S == 1 and u.stride(2) == 1:
-        a = u[:, 0] @ W.T if bias is None else torch.addmm(bias[:, 0].to(W.dtype), u[:, 0], W.T)
-        return a[..., None]
-    a = (W @ flat_moved(u)).view(-1, S, n)
-    if bias is not None:
-        a += bias[:, :, None]
-    return a.permute(2, 0, 1)
+        if bias is not None and bias.dtype == W.dtype:
+            return torch.addmm(bias[:, 0], u[:, 0], W.T)[..., None]
+        a = (u[:, 0] @ W.T)[..., None]
+    else:
+        a = (W @ flat_moved(u)).view(-1, S, n).permute(2, 0, 1)
+    return a if bias is None else a.to(bias.dtype).add_(bias)
 
 
 def correlate(
@@ -51,15 +53,29 @@ def correlate(
 
     The result may have more digits than the factors, and h may be overwritten.
     """
-    beta = 0.0 if out is None else beta
     if isinstance(u, Turned):
         sums = u.correlate(_flat_hidden(h))
-        return sums.mul_(alpha) if out is None else out.mul_(beta).add_(sums, alpha=alpha)
-    left, right = _flat_hidden(h).to(u.dtype), flat_moved(u).T
-    out = left.new_empty(len(left), right.shape[1], dtype=dtype) if out is None else out
-    if dtype == u.dtype:
-        return out.addmm_(left, right, alpha=alpha, beta=beta)
-    return torch.addmm(out, left, right, out_dtype=dtype, alpha=alpha, beta=beta, out=out)
+    else:
+        left, right = _flat_hidden(h).to(u.dtype), flat_moved(u).T
+        if dtype == u.dtype or u.is_cuda:
+            beta = 0.0 if out is None else beta
+            out = left.new_empty(len(left), right.shape[1], dtype=dtype) if out is None else out
+            if dtype == u.dtype:
+                return out.addmm_(left, right, alpha=alpha, beta=beta)
+            return torch.addmm(out, left, right, out_dtype=dtype, alpha=alpha, beta=beta, out=out)
+        sums = left @ right  # which a CPU rounds
+    return sums.to(dtype).mul_(alpha) if out is None else out.mul_(beta).add_(sums, alpha=alpha)
+
+
+def joined(statistics: Statistics) -> Statistics:
+    """What `correlate` is to add up, as one product where a CPU would round each: in one pose, of short numbers."""
+    us = [
+        u for _, u, _ in statistics if isinstance(u, Tensor) and not u.is_cuda and u.itemsize == 2 and u.shape[1] == 1
+    ]
+    if len(us) < len(statistics):
+        return statistics
+    h = torch.cat([(h * alpha).to(us[0].dtype) for h, _, alpha in statistics])
+    return [(h, torch.cat(us), 1.0)]
 
 
 def generate(h: Tensor, W: Tensor) -> Tensor:
@@ -71,11 +87,11 @@ def generate(h: Tensor, W: Tensor) -> Tensor:
 
 
 def shortened(W: Tensor, precision: str) -> Tensor:
-    """W in bfloat16, for products of such numbers on a GPU, if it is float32 and precision is not "full".
+    """W in bfloat16, if it is float32 and products are to be of such numbers: on a CPU only if it has them.
 
-    Where there are kernels it gets a few columns of zeros more, as `move` gives them to inputs. `rounding` is for CPUs.
+    Where there are kernels it gets a few columns of zeros more, as `move` gives them to inputs.
     """
-    if W.dtype != torch.float32 or precision == "full" or not W.is_cuda:
+    if W.dtype != torch.float32 or not (precision != "full" if W.is_cuda else precision == "bfloat16" and SHORT):
         return W
     return (pad(W, (0, -W.shape[1] % ALIGNED)) if fused(W) else W).to(torch.bfloat16)
 

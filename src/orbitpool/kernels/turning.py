@@ -26,22 +26,22 @@ class Turned:
     def respond(self, W: Tensor, bias: Tensor | None) -> Tensor:
         """`products.respond`."""
         (n, S), (q, m) = self.shape, self.odd.shape
-        w = W.index_select(1, self.pixels)
+        w = lengthened(W.index_select(1, self.pixels))
         even, odd, rest = _split(w[:, : 4 * q].view(len(W), 4, q))
         even = torch.cat([even, w[:, 4 * q :]], 1) if w.shape[1] > 4 * q else even
         a = W.new_empty(len(W), 4, m)
         for part, turned, out in zip((even, odd, rest), (self.even, self.odd, self.rest), _parts(a), strict=True):
-            torch.mm(part, turned, out=out)
-        a = _merge(a).view(len(W), S, n)
+            torch.mm(part.to(W.dtype), turned, out=out)
+        a = _merge(lengthened(a)).view(len(W), S, n)
         if bias is not None:
             a += bias[:, :, None]
         return a.permute(2, 0, 1)
 
     def correlate(self, h: Tensor) -> Tensor:
         """`products.correlate` of hidden units (K, S N), which it overwrites, without a factor."""
-        even, odd, rest = _split(h.view(len(h), 4, -1))
-        q, sums = len(self.odd), even @ self.even.T
-        parts = torch.cat([sums[:, :q], odd @ self.odd.T, rest @ self.rest.T], 1)
+        even, odd, rest = (part.to(self.odd.dtype) for part in _split(h.view(len(h), 4, -1)))
+        q, sums = len(self.odd), lengthened(even @ self.even.T)
+        parts = torch.cat([sums[:, :q], lengthened(odd @ self.odd.T), lengthened(rest @ self.rest.T)], 1)
         turned = _merge(parts.view(len(h), 4, q))
         return torch.cat([turned.flatten(1), sums[:, q:]], 1).index_select(1, self._places)
 
@@ -55,15 +55,21 @@ def apart(v: Tensor, transforms: TransformSet) -> Quarters | None:
     return None if v.is_cuda else transforms.to(v.device, v.dtype).quarters
 
 
-def turned(v: Tensor, transforms: TransformSet) -> Tensor | Turned:
-    """Inputs (N, D1 C) in every pose, (N, S, D2 C), taken apart if they can be."""
+def turned(v: Tensor, transforms: TransformSet, dtype: torch.dtype) -> Tensor | Turned:
+    """Inputs (N, D1 C) in every pose, (N, S, D2 C), in some float type, taken apart if they can be."""
     quarters = apart(v, transforms)
     if quarters is None:
-        return transforms.apply(v)
+        return transforms.apply(v).to(dtype)
     channels = channels_of(v, transforms.field_shape, "field")
     pixels = torch.cat([quarters.orbits.flatten(), quarters.fixed])
     pixels = (pixels[:, None] * channels + torch.arange(channels, device=v.device)).flatten()
-    return Turned(*quarters.apply(v, channels), pixels, (len(v), len(transforms)))
+    even, odd, rest = (part.to(dtype) for part in quarters.apply(v, channels))
+    return Turned(even, odd, rest, pixels, (len(v), len(transforms)))
+
+
+def lengthened(x: Tensor) -> Tensor:
+    """Sums of products that were rounded, to go on with."""
+    return x.float() if x.itemsize < 4 else x
 
 
 def _parts(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from orbitpool import encoders, together
-from orbitpool.kernels import move, reduce_orbit, rounding, shortened
+from orbitpool.kernels import move, reduce_orbit, shortened
 from orbitpool.kernels.products import fused
 from orbitpool.learners import checks
 from orbitpool.learners.base import Learner, Parameters
@@ -211,8 +211,7 @@ random_state
         js, ss = (torch.empty(len(v), 0, dtype=torch.int64, device=v.device) for _ in range(2))
         R = []
         for _ in range(self.gamma):
-            with rounding(precision):
-                j, s = self._best(residual, searched, gain, templates, js)
+            j, s = self._best(residual, searched, gain, templates, js)
             q, r = _orthogonal(templates[j, s], Q)
             residual = residual - (q * residual).sum(1, keepdim=True) * q
             js, ss, Q = (torch.cat([old, new[:, None]], 1) for old, new in ((js, j), (ss, s), (Q, q)))
@@ -231,7 +230,7 @@ random_state
                 u: Any = move(v, self._operators, W)
                 j, s = kernel.best(u, W, gain, pad(used, (0, 0, 0, len(u) - len(v))))
                 return j[: len(v)], s[: len(v)]
-        score = reduce_orbit(v.to(W.dtype), W[:, : self._filter_size], self._operators, how=_largest, scale=gain)
+        score = reduce_orbit(v, W[:, : self._filter_size], self._operators, how=_largest, scale=gain)
         j = score.scatter_(1, used, -1.0).argmax(1)
         return j, (templates[j] @ v[..., None]).squeeze(-1).abs().argmax(1)
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid
 
 from orbitpool import orbit, together
-from orbitpool.kernels import Statistics, compare, reduce_orbit, rounding, shortened
+from orbitpool.kernels import Statistics, compare, reduce_orbit, shortened
 from orbitpool.learners import checks, poses
 from orbitpool.learners.base import Learner, Parameters, Session
 from orbitpool.learners.contrast import Gibbs, contrast
@@ -187,17 +187,16 @@ class TIRBM(SoftmaxLearner):
     def _update(self, state: State, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         t = {**state.tensors, "W": shortened(state.tensors["W"], self.precision)}
         visible, part = self._visible(t), together.part(len(v))
-        with rounding(self.precision):
-            data, model, recalled, activity = contrast(self, t, v[part.own], self._operators, state.generator, part)
-            gap, error, energy = map(part.weigh, compare(data.v, recalled))
-            if model.v is not recalled:
-                gap = model.part.weigh(model.v.mean(0)) - part.weigh(data.v.mean(0))
-            gradients: dict[str, Tensor | Statistics] = {
-                "W": [(data.p, data.u, -data.share), (model.p, model.u, model.share)],
-                "b": model.part.weigh(model.on) - part.weigh(data.on),
-                "c": visible.scaled(visible.scaled(gap)),
-            }
-            self._descend(state, gradients, part, (error, energy), self.weight_decay)
+        data, model, recalled, activity = contrast(self, t, v[part.own], self._operators, state.generator, part)
+        gap, error, energy = map(part.weigh, compare(data.v, recalled))
+        if model.v is not recalled:
+            gap = model.part.weigh(model.v.mean(0)) - part.weigh(data.v.mean(0))
+        gradients: dict[str, Tensor | Statistics] = {
+            "W": [(data.p, data.u, -data.share), (model.p, model.u, model.share)],
+            "b": model.part.weigh(model.on) - part.weigh(data.on),
+            "c": visible.scaled(visible.scaled(gap)),
+        }
+        self._descend(state, gradients, part, (error, energy), self.weight_decay)
         return error, activity.mean(), energy
 
     def _train(self, state: State, source: Source, session: Session, **options: Any) -> None:
