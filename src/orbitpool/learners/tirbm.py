@@ -65,8 +65,8 @@ class TIRBM(SoftmaxLearner):
         Hold out `validation_fraction` of the rows and stop when their reconstruction has not become better for
         `n_iter_no_change` epochs.
     precision : {"auto", "full", "bfloat16"}
-        Of the factors of products in learning; sums and parameters keep the precision of the inputs. "auto" is bfloat16
-        for float32 on a GPU, else full. On a CPU "bfloat16" is for those with AMX, and the same as "full" on others.
+        Of products in learning; parameters keep the precision of the inputs. "auto" is bfloat16 for float32 on a GPU,
+        else full. On a CPU "bfloat16" is for those with `avx512_bf16` or AMX, and the same as "full" on others.
         Features are always computed in full.
     checkpoint : path, optional
         Keep the run in this file, every `checkpoint_every` updates and at the end; `fit` goes on from it.
