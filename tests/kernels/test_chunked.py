@@ -99,7 +99,7 @@ def test_what_does_not_fit_is_refused():
         reduce_orbit(v, W, shifts, how="mean")
     with pytest.raises(ValueError, match=r"bias has shape \(4,\); 4 filters in 9 poses"):
         reduce_orbit(v, W, shifts, torch.zeros(4))
-    with pytest.raises(ValueError, match=r"give \(N, D1\) and \(K, D2\) of one type on one device"):
+    with pytest.raises(ValueError, match=r"of one type, or filters in bfloat16, on one device"):
         reduce_orbit(v[0], W, shifts)
-    with pytest.raises(ValueError, match="of one type on one device"):
+    with pytest.raises(ValueError, match="of one type, or filters in bfloat16, on one device"):
         reduce_orbit(v.double(), W, shifts)

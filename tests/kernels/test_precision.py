@@ -12,6 +12,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from orbitpool import TIOMP, TIRBM, ConvFeatures, kernels
 from orbitpool import transforms as T
 from orbitpool.kernels import full_precision, products
+from orbitpool.kernels.descent import summed
 
 CPU = torch.device("cpu")
 SETS = [T.identity(5), T.translations(7, 5), T.rotations(5, 8, np.pi / 4)]
@@ -60,7 +61,6 @@ def test_products_of_short_numbers_are_near(transforms, channels, generator, sho
     few = products.shortened(W, "bfloat16")
     u, u_ = kernels.move(v, transforms, few), kernels.move(v, transforms, W)
     a, a_ = kernels.respond(u, few, b), kernels.respond(u_, W, b)
-    assert a.dtype == torch.float32
 
     def near(x, y):
         assert x.dtype == torch.float32
@@ -78,6 +78,29 @@ def test_products_of_short_numbers_are_near(transforms, channels, generator, sho
         monkeypatch.setattr(kernels.poses, "DENSE", dense)
         near(*(kernels.generate_drawn(drawn, w, transforms, v.shape) for w in (few, W)))
     near(*(kernels.reduce_orbit(v, w, transforms, b) for w in (few, W)))
+
+
+@pytest.mark.parametrize(("transforms", "off"), [*((each, 0.02) for each in SETS[:2]), (SETS[2], 0.1)], ids=str)
+def test_sides_that_nearly_cancel_are_rounded_together(transforms, off, generator):
+    """The gradient is a small difference of two large sums; only those of inputs taken apart are rounded each."""
+    (S, d2, d1), n, K = transforms.to_dense().shape, 63, 37
+    sides = [torch.rand(size, generator=generator) for size in ((n, d1), (n, K, S))]
+    others = [side + 0.03 * torch.rand(side.shape, generator=generator) for side in sides]
+
+    def gradient(dtype, add):
+        W = torch.zeros(K, d2, dtype=dtype)
+        both = [(p.clone(), kernels.move(v, transforms, W), a) for (v, p), a in ((sides, -0.5), (others, 0.5))]
+        return add(both)
+
+    def descended(both):
+        t, velocity = torch.zeros(K, d2), torch.ones(K, d2)
+        kernels.descend_(t, velocity, both, 1.0, 0.5)
+        assert torch.equal(t, velocity)
+        return velocity - 0.5
+
+    for add in (lambda both: summed(both, torch.zeros(K, d2)), descended):
+        short, full = (gradient(dtype, add) for dtype in (torch.bfloat16, torch.float32))
+        assert (short - full).norm() < off * full.norm()
 
 
 def test_all_is_as_it_was_after_an_error():
@@ -100,6 +123,7 @@ def test_what_holds_for_all_backends_goes_on_to_hold():
 
 
 def test_threads_that_leave_in_another_order_leave_nothing_behind():
+    assert state() != "ieee"
     before, entered, left, seen = state(), Barrier(2, timeout=60), Barrier(2, timeout=60), []
 
     def leave_first():

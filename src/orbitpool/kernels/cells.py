@@ -44,7 +44,7 @@ def encode_cells(
     alpha : float
     two_sided : bool
     precision : str
-        Of the factors of responses, as `shortened` takes it.
+        Of responses, as `shortened` takes it.
     """
     (n, P, D), (K, S, _) = x.shape, templates.shape
     member = (cell == torch.arange(cells)[:, None]).to(x.dtype)

@@ -180,7 +180,7 @@ def _check(v: Tensor, W: Tensor, transforms: TransformSet, each_pose: dict[str, 
     if v.ndim != 2 or W.ndim != 2 or W.dtype not in (v.dtype, torch.bfloat16) or v.device != W.device:
         raise ValueError(
             f"inputs are {tuple(v.shape)} {v.dtype} on {v.device}, filters {tuple(W.shape)} {W.dtype} on {W.device}; "
-            "give (N, D1) and (K, D2) of one type on one device"
+            "give (N, D1) and (K, D2) of one type, or filters in bfloat16, on one device"
         )
     channels, filter_channels = (
         channels_of(v, transforms.field_shape, "field"),

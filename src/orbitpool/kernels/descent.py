@@ -32,7 +32,7 @@ def summed(gradient: Tensor | Statistics, t: Tensor) -> Tensor:
     if isinstance(gradient, Tensor):
         return gradient
     total = None
-    for h, u, alpha in gradient:
+    for h, u, alpha in joined(gradient):
         total = correlate(h, u, alpha, t.dtype, total)
     assert total is not None
     return total[:, : t.shape[1]]

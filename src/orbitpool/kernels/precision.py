@@ -57,4 +57,4 @@ def _forget() -> None:
 
 
 if hasattr(os, "register_at_fork"):  # not on Windows
-    os.register_at_fork(after_in_child=_forget)
+    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_forget)
