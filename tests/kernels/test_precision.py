@@ -149,12 +149,23 @@ def test_threads_that_leave_in_another_order_leave_nothing_behind():
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_forked_process_is_outside_of_all_blocks():
-    before = state()
+    """So is one that a thread of it forks, which must not wait for a lock that nobody gives back."""
+    before, right_there = state(), []
+
+    def is_outside(before):
+        if (child := os.fork()) == 0:
+            os._exit(int(state() != before))
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
     with full_precision(CPU):
         if (child := os.fork()) == 0:
             right = state() == before
             with full_precision(CPU):
                 right &= state() == "ieee"
+                thread = Thread(target=lambda: right_there.append(is_outside(before)))
+                thread.start()
+                thread.join(20)
+                right &= right_there == [True]
             os._exit(int(not (right and state() == before)))
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
         assert state() == "ieee"

@@ -57,4 +57,5 @@ def _forget() -> None:
 
 
 if hasattr(os, "register_at_fork"):  # not on Windows
-    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_forget)
+    # the lock by its name, because a forked process has another one
+    os.register_at_fork(before=lambda: _lock.acquire(), after_in_parent=lambda: _lock.release(), after_in_child=_forget)
