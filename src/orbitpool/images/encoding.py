@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from math import prod
 from typing import Any
 
@@ -15,7 +15,7 @@ from orbitpool.encoders import Encoder
 from orbitpool.images.patches import as_floats, dense_patches, places
 from orbitpool.images.whitening import normalize_contrast
 from orbitpool.kernels import cells
-from orbitpool.kernels.products import dense_room, fused
+from orbitpool.kernels.products import dense_room, fused, shortened
 from orbitpool.learners.checks import finite
 
 CellSums = Callable[[Tensor, Tensor], Tensor]  # images (N, H, W, C) and the cells of their P patches to (N, cells, F)
@@ -82,7 +82,7 @@ class Dense:
         return sums, BUDGET // (4 * max(len(mean), self.width))
 
     def _by_kernels(self, encoder: Encoder, rounded: bool) -> tuple[CellSums, int]:
-        encode: Any = partial(cells.encode_cells, precision=self.precision)
+        encode: Any = cells.encode_cells
         look, budget, n_cells = self._patches, cells.PATCHES, self.grid**2
         if rounded:
             from orbitpool.kernels import dense
@@ -91,6 +91,7 @@ class Dense:
             encode, look = dense.encode_cells, lambda images: dense.normalized_patches(images, *where)
             budget = 16 * BUDGET // (2 * len(self.mean))
         t, how = encoder.templates(self.P), (encoder.how, encoder.alpha, encoder.two_sided)
+        t = t if rounded else shortened(t, self.precision)
         if self.keep:
             t, how = _each_pose(t, encoder.two_sided), (encoder.how, encoder.alpha, False)
         return lambda images, cell: encode(look(images), t, encoder.bias, cell, n_cells, *how), budget

@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 
 from orbitpool import orbit
-from orbitpool.kernels.products import shortened
 
 PATCHES = 2048  # patches that are encoded best at a time
 RESPONSES = 2**21  # responses at a time
@@ -26,7 +25,6 @@ def encode_cells(
     how: str,
     alpha: float = 0.0,
     two_sided: bool = False,
-    precision: str = "full",
 ) -> Tensor:
     """Features of patches summed over the cells of their image, (N, cells, K or 2 K).
 
@@ -35,6 +33,7 @@ def encode_cells(
     x : tensor (N, P, D)
         Patches of each image.
     templates : tensor (K, S, D)
+        If they are in bfloat16, responses are products of such numbers.
     bias : tensor (K, S), optional
     cell : tensor (P,)
         Which cell a patch belongs to.
@@ -43,12 +42,10 @@ def encode_cells(
         Probabilities of any pose, or max(response - alpha, 0).
     alpha : float
     two_sided : bool
-    precision : str
-        Of responses, as `shortened` takes it.
     """
     (n, P, D), (K, S, _) = x.shape, templates.shape
     member = (cell == torch.arange(cells)[:, None]).to(x.dtype)
-    patches, posed = (shortened(t, precision) for t in (x.reshape(-1, D).T, templates.permute(1, 0, 2)))
+    patches, posed = x.reshape(-1, D).T.to(templates.dtype), templates.permute(1, 0, 2)
     b = x.new_zeros(S, K, 1) if bias is None else bias.T[..., None]
     out = x.new_empty(n, cells, 2 if two_sided else 1, K)
     some = min(K, max(1, RESPONSES // (S * n * P)))

@@ -154,10 +154,11 @@ def _products(v: Tensor, W: Tensor, transforms: TransformSet, steps: Plan) -> Ch
             for filters in all_filters:
                 yield rows, filters, respond(moved, W[filters]).to(v.dtype)
     else:
+        inputs = v.to(W.dtype)
         for filters in all_filters:
             posed = flat_moved(transforms.orbit(W[filters].to(v.dtype)).to(W.dtype)).T  # (S k, D1)
             for rows in all_rows:
-                yield rows, filters, by_templates(posed, v[rows].to(W.dtype), len(transforms)).to(v.dtype)
+                yield rows, filters, by_templates(posed, inputs[rows], len(transforms)).to(v.dtype)
 
 
 def by_templates(posed: Tensor, v: Tensor, n_poses: int) -> Tensor:
