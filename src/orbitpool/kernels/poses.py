@@ -16,6 +16,7 @@ from orbitpool.together import Part
 from orbitpool.transforms import TransformSet
 
 ROWS = 64  # inputs whose windows in some poses stay in cache
+ALONE = 2**15  # numbers that torch does not spread over cores, which would then fight over the cache that holds them
 DENSE = 1 / 80  # share of hidden units on, above which a product is faster than adding rows up
 
 
@@ -61,12 +62,18 @@ def infer(
 
 def draw(p: Tensor, z: Tensor, generator: torch.Generator, part: Part) -> Tensor:
     """What `orbit.sample` draws from probabilities of each pose and of any, as `infer` gives it, on a CPU."""
-    chance = part.drawn(lambda z: torch.empty_like(z).uniform_(generator=generator), z)
     if p.shape[2] == 1:
-        return chance.lt_(z)[..., None]
+        return part.drawn(lambda z: _on(z, generator), z)[..., None]
+    chance = part.drawn(lambda z: torch.empty_like(z).uniform_(generator=generator), z)
     k, n = (chance < z).T.nonzero(as_tuple=True)
     poses = p[n, k].cumsum(1)[:, :-1] <= chance[n, k, None]
     return torch.stack([n, k, poses.sum(1)])
+
+
+def _on(z: Tensor, generator: torch.Generator) -> Tensor:
+    """1 with probability z, else 0, (N, K); chances are drawn and compared by one core, some rows at a time."""
+    some = torch.split(z, max(1, ALONE // z.shape[1]))
+    return torch.cat([torch.empty_like(part).uniform_(generator=generator).lt_(part) for part in some])
 
 
 def expect(u: Moved, W: Tensor, b: Tensor, n: int) -> tuple[Tensor, Tensor]:
