@@ -15,6 +15,7 @@ from benchmarks.plain import PlainTIRBM
 from benchmarks.timing import PRECISIONS, Row, seconds
 from orbitpool import TIRBM
 from orbitpool import transforms as T
+from orbitpool.kernels.matrices import multiply
 from orbitpool.learners.training import Updates
 
 
@@ -66,8 +67,8 @@ def _update(
 
     def products(W: torch.Tensor, u: torch.Tensor, h: torch.Tensor) -> None:
         for _ in range(2):
-            W @ u  # up, and up from the reconstruction
-            h @ u.T  # statistics of both
+            multiply(W, u)  # up, and up from the reconstruction
+            multiply(h, u.T)  # statistics of both
 
     factors = [t.bfloat16() for t in factors] if precision == "bfloat16" else factors
     own, theirs, alone = seconds(lambda: updates(v), lambda: plain.update(v), partial(products, *factors), repeats=9)

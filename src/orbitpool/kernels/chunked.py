@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from orbitpool import orbit
+from orbitpool.kernels.matrices import multiply
 from orbitpool.kernels.products import flat_moved, respond
 from orbitpool.kernels.turning import apart, turned
 from orbitpool.transforms import TransformSet
@@ -163,7 +164,7 @@ def _products(v: Tensor, W: Tensor, transforms: TransformSet, steps: Plan) -> Ch
 
 def by_templates(posed: Tensor, v: Tensor, n_poses: int) -> Tensor:
     """Products of (S k, D1) templates with inputs, (n, k, S), inputs last in memory."""
-    return (posed @ v.T).view(n_poses, posed.shape[0] // n_poses, v.shape[0]).permute(2, 1, 0)
+    return multiply(posed, v.T).view(n_poses, posed.shape[0] // n_poses, v.shape[0]).permute(2, 1, 0)
 
 
 def _slices(size: int, step: int) -> list[slice]:

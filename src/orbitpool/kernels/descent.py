@@ -18,8 +18,8 @@ def descend_(
     if isinstance(gradient, Tensor):
         velocity.mul_(momentum).sub_(gradient, alpha=rate)
     else:
-        for h, u, alpha in joined(gradient):  # added up in the velocity itself
-            correlate(h, u, -rate * alpha, t.dtype, velocity, momentum)
+        for h, u, alpha in joined([(h, u, -rate * alpha) for h, u, alpha in gradient]):
+            correlate(h, u, alpha, t.dtype, velocity, momentum)  # added up in the velocity itself
             momentum = 1.0
     if decay:
         velocity.sub_(t, alpha=rate * decay)

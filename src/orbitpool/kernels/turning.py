@@ -8,6 +8,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from orbitpool.kernels.matrices import multiply
 from orbitpool.transforms import TransformSet
 from orbitpool.transforms.quarters import Quarters
 from orbitpool.transforms.set import channels_of
@@ -25,25 +26,23 @@ class Turned:
 
     def respond(self, W: Tensor, bias: Tensor | None) -> Tensor:
         """`products.respond`."""
-        (n, S), (q, m) = self.shape, self.odd.shape
+        (n, S), q = self.shape, len(self.odd)
         w = lengthened(W.index_select(1, self.pixels))
         even, odd, rest = _split(w[:, : 4 * q].view(len(W), 4, q))
         even = torch.cat([even, w[:, 4 * q :]], 1) if w.shape[1] > 4 * q else even
-        a = W.new_empty(len(W), 4, m)
-        for part, turned, out in zip((even, odd, rest), (self.even, self.odd, self.rest), _parts(a), strict=True):
-            torch.mm(part.to(W.dtype), turned, out=out)
-        a = _merge(lengthened(a)).view(len(W), S, n)
+        pairs = zip((even, odd, rest), (self.even, self.odd, self.rest), strict=True)
+        a = _merge(*(lengthened(multiply(part.to(W.dtype), turned)) for part, turned in pairs)).view(len(W), S, n)
         if bias is not None:
             a += bias[:, :, None]
         return a.permute(2, 0, 1)
 
     def correlate(self, h: Tensor) -> Tensor:
         """`products.correlate` of hidden units (K, S N), which it overwrites, without a factor."""
-        even, odd, rest = (part.to(self.odd.dtype) for part in _split(h.view(len(h), 4, -1)))
-        q, sums = len(self.odd), lengthened(even @ self.even.T)
-        parts = torch.cat([sums[:, :q], lengthened(odd @ self.odd.T), lengthened(rest @ self.rest.T)], 1)
-        turned = _merge(parts.view(len(h), 4, q))
-        return torch.cat([turned.flatten(1), sums[:, q:]], 1).index_select(1, self._places)
+        pairs = zip(_split(h.view(len(h), 4, -1)), (self.even, self.odd, self.rest), strict=True)
+        even, odd, rest = (lengthened(multiply(part.to(turned.dtype), turned.T)) for part, turned in pairs)
+        q = len(self.odd)
+        turned = _merge(even[:, :q], odd, rest)
+        return torch.cat([turned.flatten(1), even[:, q:]], 1).index_select(1, self._places)
 
     @cached_property
     def _places(self) -> Tensor:
@@ -72,22 +71,20 @@ def lengthened(x: Tensor) -> Tensor:
     return x.float() if x.itemsize < 4 else x
 
 
-def _parts(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Where even and odd part, (K, m), and the rest, (K, 2 m), lie in (K, 4, m)."""
+def _split(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Even and odd part, (K, m), and the rest, (K, 2 m), of (K, 4, m) quarter turns, in their place."""
+    _cross(x[:, :2], x[:, 2:])
+    _cross(x[:, 0], x[:, 1])
     return x[:, 0], x[:, 1], x[:, 2:].view(len(x), -1)
 
 
-def _split(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The parts of (K, 4, m) quarter turns, in their place."""
-    _cross(x[:, :2], x[:, 2:])
-    _cross(x[:, 0], x[:, 1])
-    return _parts(x)
-
-
-def _merge(x: Tensor) -> Tensor:
-    """What `_split` takes apart, but for factors of two and four, in the place of its parts, (K, 4, m)."""
-    _cross(x[:, 0], x[:, 1])
-    _cross(x[:, :2], x[:, 2:])
+def _merge(even: Tensor, odd: Tensor, rest: Tensor) -> Tensor:
+    """What `_split` takes apart, but for factors of two and four, (K, 4, m); even and odd part are overwritten."""
+    _cross(even, odd)
+    x = odd.new_empty(len(odd), 4, odd.shape[1])
+    for i, (part, half) in enumerate(zip((even, odd), rest.chunk(2, 1), strict=True)):
+        torch.add(part, half, out=x[:, i])
+        torch.sub(part, half, out=x[:, i + 2])
     return x
 
 

@@ -1,0 +1,49 @@
+import pytest
+import torch
+from torch.testing import assert_close
+
+from orbitpool.kernels import matrices
+from orbitpool.kernels.matrices import multiply
+
+
+def laid_out(x, how):
+    """The same matrix, otherwise in memory."""
+    rows, columns = x.shape
+    if how == "columns":
+        return x.T.contiguous().T
+    if how == "gaps":
+        return x.new_full((rows, 3, columns), float("nan")).index_copy_(1, torch.tensor([1]), x[:, None])[:, 1]
+    return laid_out(x.T, "gaps").T if how == "columns with gaps" else x
+
+
+LAYOUTS = ["rows", "columns", "gaps", "columns with gaps"]
+
+
+@pytest.mark.parametrize("left", LAYOUTS)
+@pytest.mark.parametrize("right", LAYOUTS)
+@pytest.mark.parametrize("shape", [(1, 63, 37), (63, 1, 37), (63, 37, 1), (0, 5, 3), (3, 0, 5), (201, 107, 63)])
+@pytest.mark.parametrize("least", [1, 2**20])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_products_are_those_of_the_matrices(left, right, shape, least, dtype, generator, monkeypatch):
+    monkeypatch.setattr(matrices, "LEAST", least)
+    n, d, m = shape
+    a, b = torch.randn(n, d, generator=generator).to(dtype), torch.randn(d, m, generator=generator).to(dtype)
+    product = multiply(laid_out(a, left), laid_out(b, right))
+    assert product.dtype == dtype
+    assert product.is_contiguous()
+    tolerance = {"rtol": 0.02, "atol": 0.1} if dtype == torch.bfloat16 else {"rtol": 1e-5, "atol": 1e-4}
+    assert_close(product.double(), a.double() @ b.double(), **tolerance)
+
+
+def test_products_have_gradients(generator, monkeypatch):
+    monkeypatch.setattr(matrices, "LEAST", 1)
+    a, b = (torch.randn(5, 5, generator=generator, requires_grad=True) for _ in range(2))
+    multiply(a, b).sum().backward()
+    assert_close(a.grad, b.detach().sum(1).expand(5, 5))
+    assert_close(b.grad, a.detach().sum(0)[:, None].expand(5, 5))
+
+
+def test_without_onednn_torch_multiplies(generator, monkeypatch):
+    monkeypatch.setattr(matrices, "ONEDNN", False)
+    a, b = torch.randn(201, 107, generator=generator), torch.randn(107, 63, generator=generator)
+    assert torch.equal(multiply(a, b), a @ b)
