@@ -5,11 +5,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from time import perf_counter
+from time import perf_counter, sleep
 from typing import Literal
 
 from orbitpool.kernels.products import SHORT
 
+PAUSE = 0.1  # seconds in which the threads of the work before stop waiting in busy loops, which would slow the next one
 PRECISIONS: tuple[Literal["auto", "bfloat16"], ...] = ("auto", "bfloat16") if SHORT else ("auto",)
 
 
@@ -53,6 +54,7 @@ def seconds(*works: Callable[[], object], repeats: int = 15) -> list[float]:
     times: list[list[float]] = [[] for _ in works]
     for turn in range(repeats + 1):
         for work, taken in zip(works, times, strict=True):
+            sleep(PAUSE)
             start = perf_counter()
             work()
             if turn:
