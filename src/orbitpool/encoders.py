@@ -12,6 +12,7 @@ from torch.nn.functional import relu
 from orbitpool import orbit
 from orbitpool.kernels import reduce_orbit, reduce_templates
 from orbitpool.kernels.chunked import by_templates
+from orbitpool.kernels.matrices import multiply
 from orbitpool.transforms import TransformSet
 
 
@@ -61,10 +62,15 @@ class Encoder:
         return orbit.posterior(a if self.bias is None else a + self.bias)
 
     def templates(self, P: Tensor | None) -> Tensor:
-        """What P v is multiplied with in every pose, as something that v can be multiplied with, (K, S, D)."""
+        """What v is multiplied with in every pose for features of P v, (K, S, D)."""
         posed = self.transforms.orbit(self.W)
         posed = posed if self.scale is None else posed * self.scale[..., None]
-        return posed if P is None else (posed.flatten(0, 1) @ P).view(posed.shape)
+        return posed if P is None else fold(posed, P)
+
+
+def fold(templates: Tensor, P: Tensor) -> Tensor:
+    """What v is multiplied with instead of P v with templates, (K, S, D)."""
+    return multiply(templates.flatten(0, 1), P).view(templates.shape)
 
 
 def squash(reduced: Tensor, how: str, alpha: float = 0.0) -> Tensor:

@@ -10,12 +10,14 @@ from orbitpool.kernels import cells
 @pytest.mark.parametrize("size", [1.0, 300.0])
 @pytest.mark.parametrize("responses", [1, 1000, 2**21])
 @pytest.mark.parametrize("S", [1, 7])
-def test_features_are_summed_over_cells(how, two_sided, size, responses, S, generator, monkeypatch):
-    """Also where exponentials are too large to be added up, and in pieces of any size."""
+@pytest.mark.parametrize("seen", [0.0, 0.5, 1.0])
+def test_features_are_summed_over_cells(how, two_sided, size, responses, S, seen, generator, monkeypatch):
+    """Also where exponentials are too large to be added up, in pieces of any size, if poses look at some pixels."""
     monkeypatch.setattr(cells, "RESPONSES", responses)
     n, P, D, K = 3, 35, 27, 37
     x = size * torch.randn(n, P, D, generator=generator, dtype=torch.float64)
     t = torch.randn(K, S, D, generator=generator, dtype=torch.float64)
+    t *= torch.rand(S, D, generator=generator) < seen
     b = torch.randn(K, S, generator=generator, dtype=torch.float64) if how == "logsumexp" else None
     cell = torch.randint(4, (P,), generator=generator)
     a = torch.einsum("npd,ksd->npks", x, t)
@@ -26,7 +28,18 @@ def test_features_are_summed_over_cells(how, two_sided, size, responses, S, gene
         z = [torch.logsumexp(side + b, -1).sigmoid() for side in sides]
     member = torch.nn.functional.one_hot(cell, 4).double()
     expected = torch.einsum("npk,pc->nck", torch.cat(z, -1), member)
-    assert_close(cells.encode_cells(x, t, b, cell, 4, how, 0.25, two_sided), expected)
+    assert_close(cells.encode_cells(x, cells.by_pose(t), b, cell, 4, how, 0.25, two_sided), expected)
+
+
+def test_pixels_that_no_template_looks_at_are_left_out(generator):
+    t = torch.randn(5, 2, 9, generator=generator)
+    t[:, 1, [0, 3, 8]] = 0.0
+    t[0, 0, 4] = 0.0  # others look at it
+    (all_pixels, first), (pixels, second) = cells.by_pose(t)
+    assert all_pixels.tolist() == list(range(9))
+    assert pixels.tolist() == [1, 2, 4, 5, 6, 7]
+    assert torch.equal(first, t[:, 0])
+    assert torch.equal(second, t[:, 1][:, pixels])
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -39,13 +52,14 @@ def test_small_probabilities_keep_their_digits(dtype, bias, size, S, generator):
     x, t, b = (each.to(dtype) for each in (x, t, b))
     a = torch.einsum("npd,ksd->npks", x, t).double()  # as it is rounded
     expected = torch.cat([torch.logsumexp(side + b.double(), -1).sigmoid() for side in (a, -a)], -1)
-    z = cells.encode_cells(x, t, b, torch.arange(9), 9, "logsumexp", two_sided=True)
+    z = cells.encode_cells(x, cells.by_pose(t), b, torch.arange(9), 9, "logsumexp", two_sided=True)
     assert_close(z, expected.to(dtype), rtol=1e-3 if dtype == torch.float32 else 1e-9, atol=1e-37)
 
 
 def test_what_is_not_a_number_stays_in_its_image(generator):
     x, t = torch.randn(2, 9, 20, generator=generator), torch.randn(5, 4, 20, generator=generator)
     x[0, 0, 0] = float("nan")
-    z = cells.encode_cells(x, t, torch.full((5, 4), -60.0), torch.arange(9), 9, "logsumexp", two_sided=True)
+    b = torch.full((5, 4), -60.0)
+    z = cells.encode_cells(x, cells.by_pose(t), b, torch.arange(9), 9, "logsumexp", two_sided=True)
     assert z[0, 0].isnan().all()
     assert not z[1].isnan().any()

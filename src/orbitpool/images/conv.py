@@ -29,6 +29,7 @@ from orbitpool.images.patches import (
 )
 from orbitpool.images.whitening import CONTRAST, FLOOR, normalize_contrast, whitening
 from orbitpool.kernels import choose_device
+from orbitpool.kernels.crew import each
 from orbitpool.learners import Learner, finding
 from orbitpool.learners.around import AroundLearner
 from orbitpool.learners.checks import at_least, finite, one_of, whole
@@ -199,11 +200,15 @@ class ConvFeatures(AroundLearner):
         dense = self._dense(device, dtype)
         features = torch.empty(sum(len(at) for at, _ in groups), self._n_features_out, dtype=dtype, device=home)
         own, order, share = own_images(groups)
-        for all_at, images in own:
-            some = dense.at_once(images)
-            for at, part in zip(torch.split(all_at, some), torch.split(images, some), strict=True):
-                seen = [part, part.flip(2)] if self.mirror else [part]
-                features[at.to(home)] = sum(dense.means(p).to(home) for p in seen) / len(seen)
+
+        def encode(some: tuple[Tensor, Tensor]) -> None:
+            at, images = some
+            seen = [images, images.flip(2)] if self.mirror else [images]
+            features[at.to(home)] = sum(dense.means(p).to(home) for p in seen) / len(seen)
+
+        for at, images in own:
+            parts, threads = dense.parts(images)
+            each(encode, list(zip(at.tensor_split(parts), images.tensor_split(parts), strict=True)), threads)
         if not share.whole:
             order = order.to(home)
             features[order] = share.gather(features[order[share.own]])

@@ -5,20 +5,30 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Iterator
 
 import torch
 from torch import Tensor
 
 from orbitpool import orbit
+from orbitpool.kernels.matrices import multiply
+from orbitpool.kernels.turning import lengthened
 
 PATCHES = 2048  # patches that are encoded best at a time
-RESPONSES = 2**21  # responses at a time
+RESPONSES = 2**19  # responses in one pose at a time
+
+Pose = tuple[Tensor, Tensor]  # pixels that some template looks at, (d,), and what templates have there, (K, d)
+
+
+def by_pose(templates: Tensor) -> list[Pose]:
+    """Templates (K, S, D) pose by pose, without the pixels that all of them leave out."""
+    pixels = [t.any(0).nonzero()[:, 0] for t in templates.unbind(1)]
+    return [(some, t[:, some]) for some, t in zip(pixels, templates.unbind(1), strict=True)]
 
 
 def encode_cells(
     x: Tensor,
-    templates: Tensor,
+    poses: list[Pose],
     bias: Tensor | None,
     cell: Tensor,
     cells: int,
@@ -32,8 +42,8 @@ def encode_cells(
     ----------
     x : tensor (N, P, D)
         Patches of each image.
-    templates : tensor (K, S, D)
-        If they are in bfloat16, responses are products of such numbers.
+    poses : list of S poses
+        What `by_pose` gives; if templates are in bfloat16, responses are products of such numbers.
     bias : tensor (K, S), optional
     cell : tensor (P,)
         Which cell a patch belongs to.
@@ -43,49 +53,54 @@ def encode_cells(
     alpha : float
     two_sided : bool
     """
-    (n, P, D), (K, S, _) = x.shape, templates.shape
+    (n, P, D), S, (K, _) = x.shape, len(poses), poses[0][1].shape
     member = (cell == torch.arange(cells)[:, None]).to(x.dtype)
-    patches, posed = x.reshape(-1, D).T.to(templates.dtype), templates.permute(1, 0, 2)
+    patches = x.reshape(-1, D).T.to(poses[0][1].dtype)
+    looks = [(t, patches if len(pixels) == D else patches[pixels]) for pixels, t in poses]
     b = x.new_zeros(S, K, 1) if bias is None else bias.T[..., None]
     out = x.new_empty(n, cells, 2 if two_sided else 1, K)
-    some = min(K, max(1, RESPONSES // (S * n * P)))
-    # Room for all pieces, because the memory of new tensors would have to be fetched each time.
-    products, rooms = patches.new_empty(S * some, n * P), x.new_empty(3, some, n * P)
-    responses = products if products.dtype == x.dtype else x.new_empty(products.shape)
-    for start in range(0, K, some):
-        part = slice(start, start + some)
-        some_posed = posed[:, part].reshape(-1, D)
-        a = torch.mm(some_posed, patches, out=products[: len(some_posed)])
-        a = (a if a.dtype == x.dtype else responses[: len(a)].copy_(a)).view(S, -1, n * P)
-        room = rooms[:, : a.shape[1]]
-        sides = _peaks(a, alpha, two_sided, room) if how == "max" else _probabilities(a, b[:, part], two_sided, room)
+    step = max(1, RESPONSES // (n * P))
+    for some in (slice(start, start + step) for start in range(0, K, step)):
+
+        def respond(some: slice = some) -> Iterator[Tensor]:
+            return (multiply(t[some], seen) for t, seen in looks)
+
+        sides = _peaks(respond(), alpha, two_sided) if how == "max" else _probabilities(respond, b[:, some], two_sided)
         for side, z in enumerate(sides):
-            out[:, :, side, part] = (member @ z.view(-1, P).T).view(cells, -1, n).permute(2, 0, 1)
+            sums = member @ z.view(-1, P).T
+            out[:, :, side, some] = sums.view(cells, -1, n).permute(2, 0, 1)
     return out.flatten(2)
 
 
-def _peaks(a: Tensor, alpha: float, two_sided: bool, room: Tensor) -> list[Tensor]:
-    """max(max_s a_s - alpha, 0), and the same of -a, from (S, k, m) responses, (k, m) each, in (3, k, m) of room."""
-    low = [torch.neg(_over_poses(torch.amin, a, room[1]), out=room[1])] if two_sided else []
-    return [peak.sub_(alpha).relu_() for peak in (_over_poses(torch.amax, a, room[0]), *low)]
+def _peaks(responses: Iterator[Tensor], alpha: float, two_sided: bool) -> list[Tensor]:
+    """max(max_s a_s - alpha, 0), and the same of -a, from responses a_s in each pose; all are (k, m)."""
+    high = low = next(responses)
+    for a in responses:
+        low = torch.minimum(low, a) if two_sided else low
+        high = torch.maximum(high, a)
+    sides = (high, -low) if two_sided else (high,)
+    return [lengthened(side).sub_(alpha).relu_() for side in sides]
 
 
-def _probabilities(a: Tensor, bias: Tensor, two_sided: bool, room: Tensor) -> list[Tensor]:
-    """Probability of any pose, and the same of -a, from (S, k, m) responses, (k, m) each, in (3, k, m) of room."""
-    a += bias
-    if not two_sided:
-        return [orbit.pooled(a.permute(2, 1, 0), overwrite=True).T]
-    low, high = (float(x) for x in a.aminmax())
-    if not max(-low, high) + 2 * float(bias.abs().max()) < orbit.SAFE:  # or not a number
-        return [orbit.pooled(side.permute(2, 1, 0), overwrite=True).T for side in (2 * bias - a, a)][::-1]
-    up = _over_poses(torch.sum, a.exp_(), room[0])
-    # exp(b - a) is exp(2 b) / exp(a + b)
-    other = torch.div((2 * bias).exp_(), a, out=a if len(a) > 1 else room[1:2])
-    down = _over_poses(torch.sum, other, room[1])
-    return [on.div_(torch.add(on, 1, out=room[2])) for on in (up, down)]
+def _probabilities(respond: Callable[[], Iterator[Tensor]], bias: Tensor, two_sided: bool) -> list[Tensor]:
+    """Probability of any pose, and the same of -a, from responses a_s in each pose, (k, m), and biases, (S, k, 1)."""
+    bound, weights = orbit.SAFE - float(bias.abs().max()), bias.exp()
+    sums: list[Tensor] = []
+    for a, weight in zip(respond(), weights, strict=True):
+        low, high = a.aminmax()
+        if not max(-float(low), float(high)) < bound:  # or not a number
+            return _whatever_they_are(torch.stack(list(respond())).to(bias.dtype), bias, two_sided)
+        odds = a.to(bias.dtype).exp_()
+        if sums:
+            sums[0].addcmul_(odds, weight)
+        if sums and two_sided:
+            sums[1].addcdiv_(weight, odds)
+        if not sums:
+            sums = [odds * weight, weight / odds] if two_sided else [odds.mul_(weight)]
+    return [on.div_(on + 1) for on in sums]
 
 
-def _over_poses(reduce: Any, a: Tensor, room: Tensor) -> Tensor:
-    """What is left of (S, k, m) over poses, (k, m), in room; one pose is left as it is, because torch is slow there."""
-    reduced: Tensor = a[0] if len(a) == 1 else reduce(a, 0, out=room)
-    return reduced
+def _whatever_they_are(a: Tensor, bias: Tensor, two_sided: bool) -> list[Tensor]:
+    """Probabilities from (S, k, m) responses whose exponentials may be too large or too small."""
+    sides = (bias + a, bias - a) if two_sided else (bias + a,)
+    return [orbit.pooled(side.permute(2, 1, 0), overwrite=True).T for side in sides]
