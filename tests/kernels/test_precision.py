@@ -70,9 +70,9 @@ def test_products_of_short_numbers_are_near(transforms, channels, generator, sho
     near(a, a_)
     p = a_.softmax(-1)
     spent = [p.clone() for _ in range(4)]
-    near(*(kernels.correlate(h, x, 0.5, torch.float32) for h, x in zip(spent[:2], (u, u_), strict=True)))
+    near(*(kernels.correlate([(h, x, 0.5)], torch.float32) for h, x in zip(spent[:2], (u, u_), strict=True)))
     more = zip(spent[2:], (u, u_), strict=True)
-    near(*(kernels.correlate(h, x, -0.5, torch.float32, W.clone(), 0.9) for h, x in more))
+    near(*(kernels.correlate([(h, x, -0.5)], torch.float32, W.clone(), 0.9) for h, x in more))
     *_, drawn = kernels.infer(u_, W, b, n, generator)
     for dense in (0.0, 1.0):
         monkeypatch.setattr(kernels.poses, "DENSE", dense)
@@ -80,9 +80,9 @@ def test_products_of_short_numbers_are_near(transforms, channels, generator, sho
     near(*(kernels.reduce_orbit(v, w, transforms, b) for w in (few, W)))
 
 
-@pytest.mark.parametrize(("transforms", "off"), [*((each, 0.02) for each in SETS[:2]), (SETS[2], 0.1)], ids=str)
-def test_sides_that_nearly_cancel_are_rounded_together(transforms, off, generator):
-    """The gradient is a small difference of two large sums; only those of inputs taken apart are rounded each."""
+@pytest.mark.parametrize("transforms", SETS, ids=str)
+def test_sides_that_nearly_cancel_are_rounded_together(transforms, generator):
+    """The gradient is a small difference of two large sums."""
     (S, d2, d1), n, K = transforms.to_dense().shape, 63, 37
     sides = [torch.rand(size, generator=generator) for size in ((n, d1), (n, K, S))]
     others = [side + 0.03 * torch.rand(side.shape, generator=generator) for side in sides]
@@ -100,7 +100,7 @@ def test_sides_that_nearly_cancel_are_rounded_together(transforms, off, generato
 
     for add in (lambda both: summed(both, torch.zeros(K, d2)), descended):
         short, full = (gradient(dtype, add) for dtype in (torch.bfloat16, torch.float32))
-        assert (short - full).norm() < off * full.norm()
+        assert (short - full).norm() < 0.02 * full.norm()
 
 
 def test_all_is_as_it_was_after_an_error():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from orbitpool.kernels.products import Statistics, correlate, fused, joined
+from orbitpool.kernels.products import Statistics, correlate, fused
 
 
 def descend_(
@@ -17,10 +17,8 @@ def descend_(
         return kernels.descend_(t, velocity, summed(gradient, t), rate, momentum, decay)
     if isinstance(gradient, Tensor):
         velocity.mul_(momentum).sub_(gradient, alpha=rate)
-    else:
-        for h, u, alpha in joined([(h, u, -rate * alpha) for h, u, alpha in gradient]):
-            correlate(h, u, alpha, t.dtype, velocity, momentum)  # added up in the velocity itself
-            momentum = 1.0
+    else:  # added up in the velocity itself
+        correlate([(h, u, -rate * alpha) for h, u, alpha in gradient], t.dtype, velocity, momentum)
     if decay:
         velocity.sub_(t, alpha=rate * decay)
     t += velocity
@@ -29,10 +27,4 @@ def descend_(
 
 def summed(gradient: Tensor | Statistics, t: Tensor) -> Tensor:
     """A gradient by t as one tensor."""
-    if isinstance(gradient, Tensor):
-        return gradient
-    total = None
-    for h, u, alpha in joined(gradient):
-        total = correlate(h, u, alpha, t.dtype, total)
-    assert total is not None
-    return total[:, : t.shape[1]]
+    return gradient if isinstance(gradient, Tensor) else correlate(gradient, t.dtype)[:, : t.shape[1]]

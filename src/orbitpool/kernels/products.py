@@ -14,10 +14,10 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from orbitpool.kernels.matrices import multiply
-from orbitpool.kernels.turning import Turned
+from orbitpool.kernels.turning import Turned, correlate_turned
 
 Moved = Tensor | Turned  # (N, S, D2), or what stands for it
-Statistics = list[tuple[Tensor, Moved, float]]  # h, u and alpha of `correlate`, to be added up
+Statistics = list[tuple[Tensor, Moved, float]]  # each h, u and alpha of `correlate`
 ALIGNED = 8  # short numbers to which a GPU's fast products want rows of them to be rounded up
 TRITON = find_spec("triton") is not None
 SHORT = any(torch.cpu.get_capabilities().get(kind) for kind in ("amx_bf16", "avx512_bf16"))  # whether a CPU has these
@@ -45,42 +45,43 @@ def respond(u: Moved, W: Tensor, bias: Tensor | None = None) -> Tensor:
     return a if bias is None else a.to(bias.dtype).add_(bias)
 
 
-def correlate(
-    h: Tensor, u: Moved, alpha: float, dtype: torch.dtype, out: Tensor | None = None, beta: float = 1.0
+def correlate(statistics: Statistics, dtype: torch.dtype, out: Tensor | None = None, beta: float = 1.0) -> Tensor:
+    """The sum over statistics of alpha sum_ns h_njs T_s v_n, (K, D2), or in place of `out` that and beta `out`.
+
+    The result may have more digits than the factors, and h may be overwritten. Where a CPU would round each sum, all
+    are one product, because sums of nearly the same size cancel; for one pose as well, because that is faster.
+    """
+    hidden = [(_flat_hidden(h), alpha) for h, _, alpha in statistics]
+    if turned := [u for _, u, _ in statistics if isinstance(u, Turned)]:
+        return _added(correlate_turned(hidden, turned), dtype, out, beta)
+    moved = [flat_moved(u) for _, u, _ in statistics if isinstance(u, Tensor)]
+    if moved[0].is_cuda:
+        return _correlate_on_gpu(hidden, moved, dtype, out, beta)
+    if moved[0].itemsize == 2 or statistics[0][1].shape[1] == 1:
+        h = _beside([(h * alpha).to(moved[0].dtype) for h, alpha in hidden])
+        return _added(multiply(h, _beside(moved).T), dtype, out, beta)
+    for (h, alpha), u in zip(hidden, moved, strict=True):
+        out, beta = _added(multiply(h, u.T).mul_(alpha), dtype, out, beta), 1.0
+    assert out is not None
+    return out
+
+
+def _correlate_on_gpu(
+    hidden: list[tuple[Tensor, float]], moved: list[Tensor], dtype: torch.dtype, out: Tensor | None, beta: float
 ) -> Tensor:
-    """Alpha sum_ns h_njs T_s v_n, (K, D2), or in place of `out` that and beta `out`.
-
-    The result may have more digits than the factors, and h may be overwritten.
-    """
-    if isinstance(u, Turned):
-        return _added(u.correlate(_flat_hidden(h)), alpha, dtype, out, beta)
-    left, right = _flat_hidden(h).to(u.dtype), flat_moved(u).T
-    if not u.is_cuda:
-        return _added(multiply(left, right), alpha, dtype, out, beta)
-    beta = 0.0 if out is None else beta
-    out = left.new_empty(len(left), right.shape[1], dtype=dtype) if out is None else out
-    if dtype == u.dtype:
-        return out.addmm_(left, right, alpha=alpha, beta=beta)
-    return torch.addmm(out, left, right, out_dtype=dtype, alpha=alpha, beta=beta, out=out)
-
-
-def _added(sums: Tensor, alpha: float, dtype: torch.dtype, out: Tensor | None, beta: float) -> Tensor:
     if out is None:
-        return sums.to(dtype) if alpha == 1.0 else sums.to(dtype).mul_(alpha)
-    return torch.add(sums, out, alpha=beta, out=out) if alpha == 1.0 else out.mul_(beta).add_(sums, alpha=alpha)
+        out, beta = moved[0].new_empty(len(hidden[0][0]), len(moved[0]), dtype=dtype), 0.0
+    for (h, alpha), u in zip(hidden, moved, strict=True):
+        if dtype == u.dtype:
+            out.addmm_(h.to(u.dtype), u.T, alpha=alpha, beta=beta)
+        else:
+            torch.addmm(out, h.to(u.dtype), u.T, out_dtype=dtype, alpha=alpha, beta=beta, out=out)
+        beta = 1.0
+    return out
 
 
-def joined(statistics: Statistics) -> Statistics:
-    """What `correlate` is to add up, as one product where a CPU would round each: sums of nearly the same size cancel.
-
-    Those of one pose as well, because that is faster. Those of inputs taken apart stay as they are, and if they are
-    rounded the difference of two sides has some 4 % of noise.
-    """
-    us = [u for _, u, _ in statistics if isinstance(u, Tensor) and (u.itemsize == 2 or u.shape[1] == 1)]
-    if len(us) < len(statistics) or us[0].is_cuda:
-        return statistics
-    h = _beside([(_flat_hidden(h) * alpha).to(us[0].dtype) for h, _, alpha in statistics])
-    return [(h.T[..., None], _beside([flat_moved(u) for u in us]).T[:, None], 1.0)]
+def _added(sums: Tensor, dtype: torch.dtype, out: Tensor | None, beta: float) -> Tensor:
+    return sums.to(dtype) if out is None else torch.add(sums, out, alpha=beta, out=out)
 
 
 def _beside(parts: list[Tensor]) -> Tensor:

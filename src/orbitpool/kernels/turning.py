@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -27,26 +26,37 @@ class Turned:
     def respond(self, W: Tensor, bias: Tensor | None) -> Tensor:
         """`products.respond`."""
         (n, S), q = self.shape, len(self.odd)
-        w = lengthened(W.index_select(1, self.pixels))
+        w = _columns(W, self.pixels)
         even, odd, rest = _split(w[:, : 4 * q].view(len(W), 4, q))
         even = torch.cat([even, w[:, 4 * q :]], 1) if w.shape[1] > 4 * q else even
-        pairs = zip((even, odd, rest), (self.even, self.odd, self.rest), strict=True)
+        pairs = zip((even, odd, rest), self.parts, strict=True)
         a = _merge(*(lengthened(multiply(part.to(W.dtype), turned)) for part, turned in pairs)).view(len(W), S, n)
         if bias is not None:
             a += bias[:, :, None]
         return a.permute(2, 0, 1)
 
-    def correlate(self, h: Tensor) -> Tensor:
-        """`products.correlate` of hidden units (K, S N), which it overwrites, without a factor."""
-        pairs = zip(_split(h.view(len(h), 4, -1)), (self.even, self.odd, self.rest), strict=True)
-        even, odd, rest = (lengthened(multiply(part.to(turned.dtype), turned.T)) for part, turned in pairs)
-        q = len(self.odd)
-        turned = _merge(even[:, :q], odd, rest)
-        return torch.cat([turned.flatten(1), even[:, q:]], 1).index_select(1, self._places)
+    @property
+    def parts(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Even, odd and the rest."""
+        return self.even, self.odd, self.rest
 
-    @cached_property
-    def _places(self) -> Tensor:
-        return self.pixels.argsort()
+
+def correlate_turned(hidden: list[tuple[Tensor, float]], inputs: list[Turned]) -> Tensor:
+    """`products.correlate`: of hidden units (K, S N), which are overwritten, with a factor, and their inputs each."""
+    first, K = inputs[0], len(hidden[0][0])
+    split = [[part.mul_(alpha) if alpha != 1.0 else part for part in _split(h.view(K, 4, -1))] for h, alpha in hidden]
+    sums = []
+    for left, right in zip(zip(*split, strict=True), zip(*(each.parts for each in inputs), strict=True), strict=True):
+        h = torch.cat([part.to(first.odd.dtype) for part in left], 1)
+        sums.append(lengthened(multiply(h, torch.cat(right, 1).T)))
+    even, odd, rest = sums
+    turned = torch.cat([_merge(even[:, : odd.shape[1]], odd, rest).flatten(1), even[:, odd.shape[1] :]], 1)
+    return _columns(turned, first.pixels.argsort())
+
+
+def _columns(x: Tensor, which: Tensor) -> Tensor:
+    """`x[:, which]`, but faster."""
+    return lengthened(x).gather(1, which.expand(len(x), -1))
 
 
 def apart(v: Tensor, transforms: TransformSet) -> Quarters | None:
