@@ -26,12 +26,12 @@ def main() -> int:
     for part in given.parts:
         for row in PARTS[part].run():
             rows.append(replace(row, noisy=others.look() > NOISE))
-            print(_line(rows[-1], before["ratios"].get(row.name)), flush=True)
-    record.save(rows, record.LAST, {})
+            print(_line(rows[-1], before.get(row.name)), flush=True)
+    record.note(rows)
     if any(row.noisy for row in rows):
         print("~ other programs were at work: this says little, is not recorded and not held to the record")
     if given.record:
-        record.save([row for row in rows if not row.noisy], record.RECORDED, before["ratios"])
+        record.record([row for row in rows if not row.noisy])
         return 0
     count, failures = record.held(rows, before)
     print(f"{count} of {len(rows)} figures were held to the record or to what they must reach")

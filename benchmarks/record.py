@@ -1,4 +1,4 @@
-"""The ratios that were recorded last, and whether others are worse."""
+"""The ratios that were recorded last, on each kind of processor, and whether others are worse."""
 
 import json
 import os
@@ -45,20 +45,39 @@ def measured(path: Path) -> dict[str, float]:
     return found
 
 
-def recorded() -> dict[str, Any]:
-    """The machine and its ratios, by name."""
-    return json.loads(RECORDED.read_text()) if RECORDED.exists() else {"machine": {}, "ratios": {}}
+def recorded() -> dict[str, float]:
+    """The ratios on such a processor, by name."""
+    ratios: dict[str, float] = _all().get(machine()["processor"], {}).get("ratios", {})
+    return ratios
 
 
-def save(rows: Sequence[Row], path: Path, kept: dict[str, float]) -> None:
-    """Write what was measured, and what is to be kept of older ratios."""
-    ratios = kept | {row.name: round(row.value, 3) for row in rows}
-    path.write_text(json.dumps({"machine": machine(), "ratios": ratios}, indent=1) + "\n")
+def record(rows: Sequence[Row]) -> None:
+    """Keep what was measured, beside older ratios of such a processor and those of others."""
+    here = _measured(rows)
+    here["ratios"] = recorded() | here["ratios"]
+    _write(RECORDED, _all() | {here["machine"]["processor"]: here})
 
 
-def held(rows: Sequence[Row], before: dict[str, Any]) -> tuple[int, list[str]]:
+def note(rows: Sequence[Row]) -> None:
+    """Write down what the last run measured."""
+    _write(LAST, _measured(rows))
+
+
+def _all() -> dict[str, Any]:
+    return json.loads(RECORDED.read_text()) if RECORDED.exists() else {}
+
+
+def _measured(rows: Sequence[Row]) -> dict[str, Any]:
+    return {"machine": machine(), "ratios": {row.name: round(row.value, 3) for row in rows}}
+
+
+def _write(path: Path, content: dict[str, Any]) -> None:
+    path.write_text(json.dumps(content, indent=1) + "\n")
+
+
+def held(rows: Sequence[Row], ratios: dict[str, float]) -> tuple[int, list[str]]:
     """How many ratios of times can be held to the record or to what they must reach, and those that fail, in words."""
-    count, failures, ratios = 0, [], before["ratios"]
+    count, failures = 0, []
     for row in rows:
         if row.noisy or not row.timed or (row.limit is None and row.name not in ratios):
             continue

@@ -1,9 +1,10 @@
 """What makes a benchmark fail; nothing is timed here."""
 
+from benchmarks import record
 from benchmarks.record import held
 from benchmarks.timing import Row
 
-BEFORE = {"machine": {}, "ratios": {"a": 0.4, "b": 0.4}}
+BEFORE = {"a": 0.4, "b": 0.4}
 
 
 def test_a_ratio_fails_beyond_the_margin_or_its_limit():
@@ -17,3 +18,15 @@ def test_a_ratio_fails_beyond_the_margin_or_its_limit():
 def test_what_is_noisy_not_timed_or_without_measure_is_not_held():
     rows = [Row("a", 9.0, noisy=True), Row("b", 9.0, timed=False), Row("other", 9.0)]
     assert held(rows, BEFORE) == (0, [])
+
+
+def test_each_kind_of_processor_has_its_own_record(tmp_path, monkeypatch):
+    monkeypatch.setattr(record, "RECORDED", tmp_path / "ratios.json")
+    for processor, value in (("one", 0.4), ("other", 0.2), ("one", 0.3)):
+        monkeypatch.setattr(record, "machine", lambda processor=processor: {"processor": processor})
+        record.record([Row("a", value), Row(f"at {value}", value)])
+    assert record.recorded() == {"a": 0.3, "at 0.4": 0.4, "at 0.3": 0.3}
+    monkeypatch.setattr(record, "machine", lambda: {"processor": "other"})
+    assert record.recorded() == {"a": 0.2, "at 0.2": 0.2}
+    monkeypatch.setattr(record, "machine", lambda: {"processor": "new"})
+    assert record.recorded() == {}

@@ -85,19 +85,15 @@ def _peaks(responses: Iterator[Tensor], alpha: float, two_sided: bool) -> list[T
 def _probabilities(respond: Callable[[], Iterator[Tensor]], bias: Tensor, two_sided: bool) -> list[Tensor]:
     """Probability of any pose, and the same of -a, from responses a_s in each pose, (k, m), and biases, (S, k, 1)."""
     bound, weights = orbit.SAFE - float(bias.abs().max()), bias.exp()
-    sums: list[Tensor] = []
+    up = down = bias.new_zeros(())
     for a, weight in zip(respond(), weights, strict=True):
         low, high = a.aminmax()
         if not max(-float(low), float(high)) < bound:  # or not a number
             return _whatever_they_are(torch.stack(list(respond())).to(bias.dtype), bias, two_sided)
         odds = a.to(bias.dtype).exp_()
-        if sums:
-            sums[0].addcmul_(odds, weight)
-        if sums and two_sided:
-            sums[1].addcdiv_(weight, odds)
-        if not sums:
-            sums = [odds * weight, weight / odds] if two_sided else [odds.mul_(weight)]
-    return [on.div_(on + 1) for on in sums]
+        up = torch.addcmul(up, odds, weight)
+        down = torch.addcdiv(down, weight, odds) if two_sided else down
+    return [on.div_(on + 1) for on in ((up, down) if two_sided else (up,))]
 
 
 def _whatever_they_are(a: Tensor, bias: Tensor, two_sided: bool) -> list[Tensor]:

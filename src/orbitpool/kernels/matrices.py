@@ -30,6 +30,6 @@ def multiply(a: Tensor, b: Tensor) -> Tensor:
 
 
 def _asks_for_it(a: Tensor, b: Tensor) -> bool:
-    short = a.dtype == b.dtype == torch.float32 and a.device.type == "cpu"
+    ours = a.dtype == b.dtype == torch.float32 and a.device.type == "cpu"
     learning = torch.is_grad_enabled() and (a.requires_grad or b.requires_grad)
-    return short and not learning and not torch.compiler.is_compiling() and a.numel() * b.shape[1] >= LEAST
+    return ours and not learning and not torch.compiler.is_compiling() and a.numel() * b.shape[1] >= LEAST
