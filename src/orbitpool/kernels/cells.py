@@ -85,15 +85,17 @@ def _peaks(responses: Iterator[Tensor], alpha: float, two_sided: bool) -> list[T
 def _probabilities(respond: Callable[[], Iterator[Tensor]], bias: Tensor, two_sided: bool) -> list[Tensor]:
     """Probability of any pose, and the same of -a, from responses a_s in each pose, (k, m), and biases, (S, k, 1)."""
     bound, weights = orbit.SAFE - float(bias.abs().max()), bias.exp()
-    up = down = bias.new_zeros(())
+    sides: list[Tensor] = []
     for a, weight in zip(respond(), weights, strict=True):
         low, high = a.aminmax()
         if not max(-float(low), float(high)) < bound:  # or not a number
             return _whatever_they_are(torch.stack(list(respond())).to(bias.dtype), bias, two_sided)
         odds = a.to(bias.dtype).exp_()
-        up = torch.addcmul(up, odds, weight)
-        down = torch.addcdiv(down, weight, odds) if two_sided else down
-    return [on.div_(on + 1) for on in ((up, down) if two_sided else (up,))]
+        sides = sides or [torch.zeros_like(odds) for _ in range(2 if two_sided else 1)]
+        sides[0].addcmul_(odds, weight)
+        if two_sided:
+            sides[1].addcdiv_(weight, odds)
+    return [on.div_(on + 1) for on in sides]
 
 
 def _whatever_they_are(a: Tensor, bias: Tensor, two_sided: bool) -> list[Tensor]:
