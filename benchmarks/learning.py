@@ -65,6 +65,7 @@ def _update(
     plain = PlainTIRBM(K, poses.to_dense().float())
     factors = [torch.randn(K, D), torch.randn(D, S * N), torch.rand(K, S * N)]
 
+    @torch.no_grad()
     def products(W: torch.Tensor, u: torch.Tensor, h: torch.Tensor) -> None:
         for _ in range(2):
             multiply(W, u)  # up, and up from the reconstruction

@@ -1,5 +1,8 @@
+import os
+import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from time import sleep
 
 import pytest
 import torch
@@ -56,9 +59,45 @@ def test_what_goes_wrong_is_raised_and_ends_the_work(threads, two_cores):
     def work(item):
         if item == 3:
             raise ValueError("3 is too many")
+        sleep(0.001)
         done.append(item)
 
     with pytest.raises(ValueError, match="too many"):
         each(work, range(10_000), threads)
-    assert len(done) < 10_000 - 1
+    assert 3 <= len(done) < 1000
     assert torch.get_num_threads() == 2
+
+
+def test_ctrl_c_ends_the_work(two_cores):
+    done, before = [], threading.active_count()
+
+    def work(item):
+        if item == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+        sleep(0.001)
+        done.append(item)
+
+    with pytest.raises(KeyboardInterrupt):
+        each(work, range(10_000), 2)
+    assert len(done) < 9_000
+    assert threading.active_count() == before
+    assert torch.get_num_threads() == 2
+
+
+def test_threads_that_others_start_meanwhile_have_all_cores(two_cores):
+    cores = []
+
+    def look():
+        other = threading.Thread(target=lambda: cores.append(torch.get_num_threads()))
+        other.start()
+        other.join()
+
+    each(lambda item: look(), range(4), 2)
+    assert cores == [2] * 4
+
+
+def test_inference_goes_on_in_threads(two_cores):
+    with torch.inference_mode():
+        out = torch.zeros(4)
+        each(lambda item: out[item].fill_(item), range(4), 2)
+        assert out.tolist() == [0, 1, 2, 3]

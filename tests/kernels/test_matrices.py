@@ -16,16 +16,24 @@ def laid_out(x, how):
     return laid_out(x.T, "gaps").T if how == "columns with gaps" else x
 
 
+@pytest.fixture
+def onednn(monkeypatch):
+    """A processor on which oneDNN multiplies, and matrices of any size for it."""
+    if matrices._linear is None or not torch.backends.mkldnn.is_available():
+        pytest.skip("torch has no oneDNN")
+    monkeypatch.setattr(matrices, "ONEDNN", True)
+    monkeypatch.setattr(matrices, "LEAST", 1)
+
+
 LAYOUTS = ["rows", "columns", "gaps", "columns with gaps"]
 
 
 @pytest.mark.parametrize("left", LAYOUTS)
 @pytest.mark.parametrize("right", LAYOUTS)
 @pytest.mark.parametrize("shape", [(1, 63, 37), (63, 1, 37), (63, 37, 1), (0, 5, 3), (3, 0, 5), (201, 107, 63)])
-@pytest.mark.parametrize("least", [1, 2**20])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
-def test_products_are_those_of_the_matrices(left, right, shape, least, dtype, generator, monkeypatch):
-    monkeypatch.setattr(matrices, "LEAST", least)
+@torch.no_grad()
+def test_products_are_those_of_the_matrices(left, right, shape, dtype, generator, onednn):
     n, d, m = shape
     a, b = torch.randn(n, d, generator=generator).to(dtype), torch.randn(d, m, generator=generator).to(dtype)
     product = multiply(laid_out(a, left), laid_out(b, right))
@@ -35,15 +43,21 @@ def test_products_are_those_of_the_matrices(left, right, shape, least, dtype, ge
     assert_close(product.double(), a.double() @ b.double(), **tolerance)
 
 
-def test_products_have_gradients(generator, monkeypatch):
-    monkeypatch.setattr(matrices, "LEAST", 1)
+def test_products_have_gradients(generator, onednn):
     a, b = (torch.randn(5, 5, generator=generator, requires_grad=True) for _ in range(2))
     multiply(a, b).sum().backward()
     assert_close(a.grad, b.detach().sum(1).expand(5, 5))
     assert_close(b.grad, a.detach().sum(0)[:, None].expand(5, 5))
 
 
-def test_without_onednn_torch_multiplies(generator, monkeypatch):
-    monkeypatch.setattr(matrices, "ONEDNN", False)
-    a, b = torch.randn(201, 107, generator=generator), torch.randn(107, 63, generator=generator)
-    assert torch.equal(multiply(a, b), a @ b)
+@torch.no_grad()
+def test_what_torch_was_told_holds(generator, onednn, monkeypatch):
+    monkeypatch.setattr(matrices, "_linear", lambda *given: pytest.fail("oneDNN was asked"))
+    a, b = torch.randn(21, 17, generator=generator), torch.randn(17, 13, generator=generator)
+    with torch.autocast("cpu"):
+        assert torch.equal(multiply(a, b), a @ b)
+    try:
+        torch._C._set_mkldnn_enabled(False)  # as torch.backends.mkldnn.flags does, which warns of other things
+        assert torch.equal(multiply(a, b), a @ b)
+    finally:
+        torch._C._set_mkldnn_enabled(True)

@@ -206,9 +206,10 @@ class ConvFeatures(AroundLearner):
             seen = [images, images.flip(2)] if self.mirror else [images]
             features[at.to(home)] = sum(dense.means(p).to(home) for p in seen) / len(seen)
 
-        for at, images in own:
-            parts, threads = dense.parts(images)
-            each(encode, list(zip(at.tensor_split(parts), images.tensor_split(parts), strict=True)), threads)
+        with torch.autocast(device.type, enabled=False):
+            for at, images in own:
+                parts, threads = dense.parts(images)
+                each(encode, list(zip(at.tensor_split(parts), images.tensor_split(parts), strict=True)), threads)
         if not share.whole:
             order = order.to(home)
             features[order] = share.gather(features[order[share.own]])

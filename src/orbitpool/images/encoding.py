@@ -44,6 +44,7 @@ class Dense:
     def parts(self, images: Tensor) -> tuple[int, int]:
         """In how many parts to encode these images, and how many parts side by side."""
         least, (_, patches, threads) = FEWEST if self.mean.device.type == "cuda" else 1, self._sums
+        threads = threads if len(images) >= threads else 1  # which then has all cores
         some = min(MOST, max(1, patches // max(least, prod(places(images, self.patch, self.stride)))))
         return min(len(images), threads * ceil(len(images) / (some * threads))), threads
 

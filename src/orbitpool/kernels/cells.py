@@ -89,7 +89,7 @@ def _probabilities(respond: Callable[[], Iterator[Tensor]], bias: Tensor, two_si
     for a, weight in zip(respond(), weights, strict=True):
         low, high = a.aminmax()
         if not max(-float(low), float(high)) < bound:  # or not a number
-            return _whatever_they_are(torch.stack(list(respond())).to(bias.dtype), bias, two_sided)
+            return _whatever_they_are(respond(), bias, two_sided)
         odds = a.to(bias.dtype).exp_()
         sides = sides or [torch.zeros_like(odds) for _ in range(2 if two_sided else 1)]
         sides[0].addcmul_(odds, weight)
@@ -98,7 +98,10 @@ def _probabilities(respond: Callable[[], Iterator[Tensor]], bias: Tensor, two_si
     return [on.div_(on + 1) for on in sides]
 
 
-def _whatever_they_are(a: Tensor, bias: Tensor, two_sided: bool) -> list[Tensor]:
-    """Probabilities from (S, k, m) responses whose exponentials may be too large or too small."""
-    sides = (bias + a, bias - a) if two_sided else (bias + a,)
-    return [orbit.pooled(side.permute(2, 1, 0), overwrite=True).T for side in sides]
+def _whatever_they_are(responses: Iterator[Tensor], bias: Tensor, two_sided: bool) -> list[Tensor]:
+    """Probabilities from responses whose exponentials may be too large or too small."""
+    totals = [bias.new_tensor(float("-inf"))] * (2 if two_sided else 1)
+    for a, b in zip(responses, bias, strict=True):
+        sides = (b + a, b - a)
+        totals = [torch.logaddexp(total, side) for total, side in zip(totals, sides, strict=False)]
+    return [total.sigmoid_() for total in totals]

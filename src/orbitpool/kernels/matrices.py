@@ -21,15 +21,22 @@ ONEDNN = (
 
 
 def multiply(a: Tensor, b: Tensor) -> Tensor:
-    """The product of two matrices, as `a @ b`, row by row in memory."""
-    if not (ONEDNN and _asks_for_it(a, b)):
+    """The product of two matrices, as `a @ b`; row by row in memory."""
+    if not (ONEDNN and _fit(a, b)):
         return a @ b
     b = b if b.is_contiguous() or b.T.is_contiguous() else b.contiguous()  # with gaps it would take forever
     product: Tensor = _linear(a, b.T, None, "none", [], "")
     return product
 
 
-def _asks_for_it(a: Tensor, b: Tensor) -> bool:
-    ours = a.dtype == b.dtype == torch.float32 and a.device.type == "cpu"
-    learning = torch.is_grad_enabled() and (a.requires_grad or b.requires_grad)
-    return ours and not learning and not torch.compiler.is_compiling() and a.numel() * b.shape[1] >= LEAST
+def _fit(a: Tensor, b: Tensor) -> bool:
+    """Whether these are for oneDNN: large, without gradients, and torch was told nothing else."""
+    return (
+        a.dtype == b.dtype == torch.float32
+        and a.device.type == "cpu"
+        and not torch.is_grad_enabled()
+        and not torch.is_autocast_enabled("cpu")
+        and not torch.compiler.is_compiling()
+        and a.numel() * b.shape[1] >= LEAST
+        and bool(torch.backends.mkldnn.enabled)
+    )

@@ -61,7 +61,7 @@ def correlate(statistics: Statistics, dtype: torch.dtype, out: Tensor | None = N
         h = _beside([(h * alpha).to(moved[0].dtype) for h, alpha in hidden])
         return _added(multiply(h, _beside(moved).T), dtype, out, beta)
     for (h, alpha), u in zip(hidden, moved, strict=True):
-        out, beta = _added(multiply(h, u.T).mul_(alpha), dtype, out, beta), 1.0
+        out, beta = _added(multiply(h.to(u.dtype), u.T).mul_(alpha), dtype, out, beta), 1.0
     assert out is not None
     return out
 
