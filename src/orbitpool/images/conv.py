@@ -29,7 +29,7 @@ from orbitpool.images.patches import (
 )
 from orbitpool.images.whitening import CONTRAST, FLOOR, normalize_contrast, whitening
 from orbitpool.kernels import choose_device
-from orbitpool.kernels.crew import each
+from orbitpool.kernels.crew import in_order
 from orbitpool.learners import Learner, finding
 from orbitpool.learners.around import AroundLearner
 from orbitpool.learners.checks import at_least, finite, one_of, whole
@@ -198,18 +198,18 @@ class ConvFeatures(AroundLearner):
         home = X.device if isinstance(X, Tensor) else torch.device("cpu")
         dtype = torch.float64 if any(images.dtype == torch.float64 for _, images in groups) else torch.float32
         dense = self._dense(device, dtype)
-        features = torch.empty(sum(len(at) for at, _ in groups), self._n_features_out, dtype=dtype, device=home)
+        features = torch.zeros(sum(len(at) for at, _ in groups), self._n_features_out, dtype=dtype, device=home)
         own, order, share = own_images(groups)
 
-        def encode(some: tuple[Tensor, Tensor]) -> None:
-            at, images = some
+        def encode(unit: tuple[Tensor, Tensor, Tensor]) -> Tensor:
+            _, images, rows = unit
             seen = [images, images.flip(2)] if self.mirror else [images]
-            features[at.to(home)] = sum(dense.means(p).to(home) for p in seen) / len(seen)
+            return torch.stack([dense.means(some, rows) for some in seen]).mean(0)
 
         with torch.autocast(device.type, enabled=False):
-            for at, images in own:
-                parts, threads = dense.parts(images)
-                each(encode, list(zip(at.tensor_split(parts), images.tensor_split(parts), strict=True)), threads)
+            units = [(at[some], images[some], rows) for at, images in own for some, rows in dense.units(images)]
+            for (at, *_), z in zip(units, in_order(encode, units, dense.threads(own)), strict=True):
+                _add(features, at, z.to(home))
         if not share.whole:
             order = order.to(home)
             features[order] = share.gather(features[order[share.own]])
@@ -322,3 +322,11 @@ class ConvFeatures(AroundLearner):
         one = self.poses == "pool" or self.learner.transforms is None
         poses = 1 if one else len(self.learner_.transforms_ or ())
         return poses * int(self.learner_._n_features_out)
+
+
+def _add(features: Tensor, at: Tensor, z: Tensor) -> None:
+    """Add z to some rows; on a CPU by numpy, because torch's own threads would wait for more in a busy loop."""
+    if features.device.type == "cpu":
+        features.numpy()[at.numpy()] += z.numpy()
+    else:
+        features.index_add_(0, at.to(features.device), z)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from math import ceil, prod
@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from orbitpool.encoders import Encoder, fold
-from orbitpool.images.patches import as_floats, dense_patches, places
+from orbitpool.images.patches import Groups, as_floats, dense_patches, places
 from orbitpool.images.whitening import normalize_contrast
 from orbitpool.kernels import cells
 from orbitpool.kernels.matrices import multiply
@@ -22,6 +22,7 @@ from orbitpool.learners.checks import finite
 CellSums = Callable[[Tensor, Tensor], Tensor]  # images (N, H, W, C) and the cells of their P patches to (N, cells, F)
 FEWEST = 64  # patches that an image is filled up to where there are kernels
 MOST = 65_535  # images that a GPU takes at a time
+ENOUGH = 2**31  # multiplications that are worth the start of threads
 BUDGET = 128 * 2**20  # bytes of patches, or of their features, at a time
 
 
@@ -41,27 +42,30 @@ class Dense:
     precision: str
     width: int  # features of a patch
 
-    def parts(self, images: Tensor) -> tuple[int, int]:
-        """In how many parts to encode these images, and how many parts side by side."""
-        least, (_, patches, threads) = FEWEST if self.mean.device.type == "cuda" else 1, self._sums
-        threads = threads if len(images) >= threads else 1  # which then has all cores
-        some = min(MOST, max(1, patches // max(least, prod(places(images, self.patch, self.stride)))))
-        return min(len(images), threads * ceil(len(images) / (some * threads))), threads
+    def units(self, images: Tensor) -> Iterator[tuple[slice, Tensor]]:
+        """Which of these images, and which rows of their patches, to encode at a time."""
+        (rows, columns), (_, patches, apart) = places(images, self.patch, self.stride), self._sums
+        least, threads = FEWEST if self.mean.device.type == "cuda" else 1, torch.get_num_threads() if apart else 1
+        parts = ceil(len(images) / min(MOST, max(1, patches // max(least, rows * columns))))
+        for part in torch.arange(len(images)).tensor_split(min(len(images), threads * ceil(parts / threads))):
+            for some in torch.split(torch.arange(rows), max(1, patches // (len(part) * columns))):
+                yield slice(int(part[0]), int(part[-1]) + 1), some
 
-    def means(self, images: Tensor) -> Tensor:
-        """Means over the cells of the grid, (N, grid * grid * F), some rows of patches at a time."""
-        floats, (rows, columns) = as_floats(images, self.mean.device), places(images, self.patch, self.stride)
-        floats = floats.to(self.mean.dtype)  # a list may hold images of other types
+    def threads(self, groups: Groups) -> int:
+        """In how many threads to encode these images."""
+        patches = sum(len(images) * prod(places(images, self.patch, self.stride)) for _, images in groups)
+        return torch.get_num_threads() if patches * self._sums[2] >= ENOUGH else 1
+
+    def means(self, images: Tensor, some: Tensor) -> Tensor:
+        """What some rows of patches have in the means over the cells of the grid, (N, grid * grid * F)."""
+        rows, columns = places(images, self.patch, self.stride)
+        across, down = self._cells(columns), self._cells(rows)
+        top, bottom = int(some[0]) * self.stride, int(some[-1]) * self.stride + self.patch[0]
+        floats = as_floats(images[:, top:bottom], self.mean.device).to(self.mean.dtype)  # a list may hold other types
         finite(floats)
-        (encode, budget, _), across, down = self._sums, self._cells(columns), self._cells(rows)
-        total: Any = 0
-        for some in torch.split(torch.arange(rows), max(1, budget // (len(images) * columns))):
-            top, bottom = int(some[0]) * self.stride, int(some[-1]) * self.stride + self.patch[0]
-            cell = (down[some][:, None] * self.grid + across).flatten()
-            total = total + encode(floats[:, top:bottom], cell)
+        total = self._sums[0](floats, (down[some][:, None] * self.grid + across).flatten())
         sizes = torch.outer(torch.bincount(down), torch.bincount(across)).flatten()
-        means: Tensor = total / sizes.to(total)[:, None]
-        return means.flatten(1)
+        return (total / sizes.to(total)[:, None]).flatten(1)
 
     def _cells(self, places: int) -> Tensor:
         """The cell along one side that each place belongs to, (places,); the first cells are the larger."""
@@ -70,7 +74,10 @@ class Dense:
 
     @cached_property
     def _sums(self) -> tuple[CellSums, int, int]:
-        """What turns images and the cells of their patches into sums of features; patches at a time; threads."""
+        """What turns images and the cells of their patches into sums of features; how many patches it takes at a time.
+
+        And the multiplications for a patch, if pieces of this work may be done side by side, or 0.
+        """
         mean, encoder, n_cells = self.mean, self.encoder, self.grid**2
         if isinstance(encoder, Encoder) and (not self.keep or encoder.how == "max"):
             if mean.device.type == "cpu":
@@ -83,7 +90,7 @@ class Dense:
             z: Tensor = features(self._patches(images).flatten(0, 1)).view(len(images), len(cell), -1)
             return (torch.arange(n_cells)[:, None] == cell).to(mean) @ z
 
-        return sums, BUDGET // (4 * max(len(mean), self.width)), 1
+        return sums, BUDGET // (4 * max(len(mean), self.width)), 0
 
     def _on_gpu(self, encoder: Encoder) -> tuple[CellSums, int, int]:
         from orbitpool.kernels import dense
@@ -95,7 +102,7 @@ class Dense:
             x = dense.normalized_patches(images, *where)
             return dense.encode_cells(x, t, encoder.bias, cell, self.grid**2, *options)
 
-        return sums, 16 * BUDGET // (2 * len(self.mean)), 1
+        return sums, 16 * BUDGET // (2 * len(self.mean)), 0
 
     def _on_cpu(self, encoder: Encoder) -> tuple[CellSums, int, int]:
         P, t, options = self.P, self._templates(encoder, None), self._options(encoder)
@@ -109,7 +116,7 @@ class Dense:
             x = x if P is None else multiply(P, x.flatten(0, 1).T).T.view(x.shape)
             return cells.encode_cells(x, poses, encoder.bias, cell, self.grid**2, *options)
 
-        return sums, cells.PATCHES, torch.get_num_threads()
+        return sums, cells.PATCHES, sum(posed.numel() for _, posed in poses)
 
     def _templates(self, encoder: Encoder, P: Tensor | None) -> Tensor:
         """Of P v, (K, S, D); where poses are kept each is a filter of its own, (S K, 1, D), and so is each side."""
