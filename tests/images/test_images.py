@@ -12,7 +12,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import orbitpool
 from orbitpool import TIOMP, TIRBM, TIAutoencoder
 from orbitpool import transforms as T
-from orbitpool.images import ZCA, ContrastNormalizer, ConvFeatures, dense_patches, random_patches
+from orbitpool.images import ZCA, ContrastNormalizer, ConvFeatures, dense_patches, encoding, random_patches
 from orbitpool.learners.training import seed_of
 
 COMBINED = T.union(T.translations(8, 6, 2), T.rotations(6, count=3, step=pi / 12, field=8))
@@ -73,6 +73,28 @@ def test_patches_are_where_they_should_be(colour_images, generator):
     every = {patch.numpy().tobytes() for patch in dense_patches(images, (5, 6)).reshape(-1, 5, 6, 3)}
     assert all(patch.numpy().tobytes() in every for patch in patches)
     assert len({patch.numpy().tobytes() for patch in patches}) > 450
+
+
+@pytest.mark.parametrize("learner", [LEARNERS[1], LEARNERS[3]], ids=["TIRBM", "TIOMP"])
+@pytest.mark.parametrize("mirror", [False, True])
+def test_threads_give_what_one_core_gives(learner, mirror, colour_images, monkeypatch):
+    """For many images, a few, a large one that is cut into rows, and lists; under inference mode and autocast, too."""
+    features = ConvFeatures(learner, n_patches=300, random_state=0, mirror=mirror).fit(colour_images)
+    large = np.concatenate(np.concatenate(colour_images.reshape(6, 10, 32, 32, 3), 2), 0)[None]
+    mixed = [*colour_images[:5], large[0], *(image[:20] for image in colour_images[:4])]
+    before = torch.get_num_threads()
+    for X in (colour_images, colour_images[:3], large, mixed):
+        try:
+            torch.set_num_threads(1)
+            alone = features.transform(X)
+            torch.set_num_threads(3)
+            monkeypatch.setattr(encoding, "ENOUGH", 0)
+            assert_allclose(features.transform(X), alone, rtol=1e-5, atol=1e-6)
+            with torch.inference_mode(), torch.autocast("cpu"):
+                assert_allclose(features.transform(X), alone, rtol=1e-5, atol=1e-6)
+            assert torch.get_num_threads() == 3
+        finally:
+            torch.set_num_threads(before)
 
 
 def test_an_image_and_its_mirror_image_can_have_the_same_features(colour_images):

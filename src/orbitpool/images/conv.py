@@ -77,7 +77,8 @@ class ConvFeatures(AroundLearner):
         whitening turns with them.
     precision : {"auto", "full", "bfloat16"}
         Of dense encoding. "auto" multiplies bfloat16 numbers on a GPU, whose features differ by some 1e-3; else full.
-        "bfloat16" does so on CPUs that have such products as well.
+        "bfloat16" does so on CPUs that have such products as well. float64 images, and probabilities of poses that
+        are kept, are always computed in full.
     device : str
         "auto" takes a tensor's own device, else a GPU if there is one.
     random_state : int, RandomState or None
