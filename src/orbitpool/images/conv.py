@@ -199,7 +199,7 @@ class ConvFeatures(AroundLearner):
         home = X.device if isinstance(X, Tensor) else torch.device("cpu")
         dtype = torch.float64 if any(images.dtype == torch.float64 for _, images in groups) else torch.float32
         dense = self._dense(device, dtype)
-        features = torch.zeros(sum(len(at) for at, _ in groups), self._n_features_out, dtype=dtype, device=home)
+        features = torch.empty(sum(len(at) for at, _ in groups), self._n_features_out, dtype=dtype, device=home)
         own, order, share = own_images(groups)
 
         def encode(unit: tuple[Tensor, Tensor, Tensor]) -> Tensor:
@@ -209,8 +209,8 @@ class ConvFeatures(AroundLearner):
 
         with torch.autocast(device.type, enabled=False):
             units = [(at[some], images[some], rows) for at, images in own for some, rows in dense.units(images)]
-            for (at, *_), z in zip(units, in_order(encode, units, dense.threads(own)), strict=True):
-                _add(features, at, z.to(home))
+            for (at, _, rows), z in zip(units, in_order(encode, units, dense.threads(own)), strict=True):
+                _put(features, at, z.to(home), more=bool(rows[0] > 0))
         if not share.whole:
             order = order.to(home)
             features[order] = share.gather(features[order[share.own]])
@@ -325,9 +325,9 @@ class ConvFeatures(AroundLearner):
         return poses * int(self.learner_._n_features_out)
 
 
-def _add(features: Tensor, at: Tensor, z: Tensor) -> None:
-    """Add z to some rows; on a CPU by numpy, because torch's own threads would wait for more in a busy loop."""
-    if features.device.type == "cpu":
-        features.numpy()[at.numpy()] += z.numpy()
-    else:
-        features.index_add_(0, at.to(features.device), z)
+def _put(features: Tensor, at: Tensor, z: Tensor, more: bool) -> None:
+    """Set some rows to z, or add it to them; on a CPU by numpy: torch's threads would wait for more in a busy loop."""
+    here = features.device.type == "cpu"
+    given: Any = (features.numpy(), at.numpy(), z.numpy()) if here else (features, at.to(features.device), z)
+    rows, place, new = given
+    rows[place] = rows[place] + new if more else new
