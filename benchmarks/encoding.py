@@ -24,7 +24,7 @@ def run() -> Iterator[Row]:
         plain = partial(_plain, features, encoder, P, mean, images)
         for precision in PRECISIONS:
             features.set_params(precision=precision)
-            ours, theirs = seconds(partial(features.transform, images), plain, repeats=5)
+            ours, theirs = seconds(partial(features.transform, images), plain, repeats=11)
             short = precision == "bfloat16"
             name = f"{type(learner).__name__}, K=1600 S=4 two-sided{', bfloat16 products' if short else ''}"
             yield Row(f"dense encoding by {name}: over the plain version", ours / theirs, 0.25 if short else 0.6)

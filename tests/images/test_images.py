@@ -97,6 +97,20 @@ def test_threads_give_what_one_core_gives(learner, mirror, colour_images, monkey
             torch.set_num_threads(before)
 
 
+@pytest.mark.parametrize(("learner", "poses"), [(LEARNERS[1], "pool"), (LEARNERS[3], "pool"), (LEARNERS[3], "keep")])
+def test_a_gpu_encodes_what_a_cpu_encodes(learner, poses, colour_images, monkeypatch):
+    """On a CPU in Triton's interpreter, with factors that are not rounded."""
+    kernels = pytest.importorskip("orbitpool.kernels.dense", reason="needs triton")
+    patches = kernels.normalized_patches
+    monkeypatch.setattr(kernels, "normalized_patches", lambda *given: patches(*given, torch.float32))
+    features = ConvFeatures(learner, n_patches=300, random_state=0, poses=poses).fit(colour_images)
+    images = torch.from_numpy(colour_images[:2, :13, :12] / 255).float()
+    dense = features._dense(torch.device("cpu"), torch.float32)
+    cell = torch.arange(6 * 5) % 4
+    (on_cpu, *_), (on_gpu, *_) = dense._on_cpu(dense.encoder), dense._on_gpu(dense.encoder)
+    assert_allclose(on_gpu(images, cell), on_cpu(images, cell), rtol=1e-4, atol=1e-5)
+
+
 def test_an_image_and_its_mirror_image_can_have_the_same_features(colour_images):
     features = ConvFeatures(LEARNERS[3], n_patches=2000, grid=3, random_state=0).fit(colour_images)
     alone, mirrored = features.transform(colour_images), features.transform(colour_images[:, :, ::-1])
