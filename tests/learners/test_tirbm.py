@@ -10,6 +10,7 @@ from torch.testing import assert_close
 
 from orbitpool import TIRBM, orbit
 from orbitpool import transforms as T
+from orbitpool.kernels import descent, poses, products
 from orbitpool.learners.sparsity import DISTANCES
 from orbitpool.learners.training import State
 
@@ -265,3 +266,17 @@ def test_short_numbers_learn_what_long_ones_do(transforms, generator):
     full, short = (model.components_ for model in kinds)
     assert full.dtype == short.dtype == np.float32
     assert np.corrcoef(full.ravel(), short.ravel())[0, 1] > 0.99
+
+
+@pytest.mark.parametrize("more", [{}, {"persistent": True}, {"cd_steps": 2}, {"visible": "gaussian"}], ids=str)
+def test_learning_with_the_fused_kernels_is_learning(digits, more, monkeypatch):
+    """On a GPU; here in Triton's interpreter, which has no bfloat16, with the random numbers of a CPU."""
+    pytest.importorskip("orbitpool.kernels.fused", reason="needs triton")
+    turns, options = T.rotations(8, 4, pi / 4), {"n_iter": 1, "batch_size": 37, "random_state": 0, **more}
+    X = digits[:100].astype(np.float32)  # the last batch is smaller
+    model = TIRBM(5, turns, device="cpu", **options).fit(X)
+    for module in (descent, poses, products):
+        monkeypatch.setattr(module, "fused", lambda x: True)
+    twin = TIRBM(5, turns, device="cpu", **options).fit(X)
+    for learned, expected in zip(twin._state.tensors.values(), model._state.tensors.values(), strict=True):
+        assert_close(learned, expected, rtol=1e-4, atol=1e-6)
