@@ -21,7 +21,6 @@ from orbitpool.together import seed_of as seed_of
 
 Schedule = float | Mapping[int, float]
 LOOK_EVERY = 100  # updates between looks at the errors, because a look waits for the device
-KEPT = 2**25 - 2**16  # bytes; glibc keeps twice as much at hand as the largest block, up to 2**25, that it got back
 EXPLODED = 100.0  # times the mean square of the inputs, or of inputs of size one
 
 
@@ -216,8 +215,6 @@ class Updates:
 
     def __init__(self, model: Model, state: State) -> None:
         self.model, self.state = model, state
-        if state.generator.device.type == "cpu":
-            torch.empty(KEPT, dtype=torch.uint8)
         self.seen: dict[torch.Size, tuple[float, ...]] = {}  # the pace of the last update that was not replayed
         self.recorded: dict[torch.Size, tuple[Any, Any, Tensor, Tensor]] = {}  # pace, graph, its input and its output
 
