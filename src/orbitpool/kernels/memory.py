@@ -7,18 +7,21 @@ import os
 import sys
 from functools import cache
 
-BLOCK = 2**25  # bytes; larger blocks always come from the system, which glibc allows no one to change
-KEPT = 2**27  # bytes that are kept when they are given back
+BLOCK = 2**25  # bytes; larger blocks always come from the system: older versions of glibc refuse a larger limit
+KEPT = 2**27  # bytes that may lie free at the end of each of glibc's arenas
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # as malloc.h has them
-_OF_USERS = "GLIBC_TUNABLES", "MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_"
 
 
 @cache
 def keep_freed() -> None:
     """Have glibc keep freed memory, unless its user has set how: new pages take longer than the work on them."""
-    if sys.platform != "linux" or any(name in os.environ for name in _OF_USERS):
+    if sys.platform != "linux" or _set_by_user():
         return
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # other libraries have none
-    if mallopt is not None:
-        mallopt(_MMAP_THRESHOLD, BLOCK)
+    if mallopt is not None and mallopt(_MMAP_THRESHOLD, BLOCK):
         mallopt(_TRIM_THRESHOLD, KEPT)
+
+
+def _set_by_user() -> bool:
+    older = "MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_"
+    return "glibc.malloc." in os.environ.get("GLIBC_TUNABLES", "") or any(name in os.environ for name in older)
