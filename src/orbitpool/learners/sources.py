@@ -58,7 +58,9 @@ class Rows:
         return int(self.X.shape[0]) if self.only is None else len(self.only)
 
     def look(self, rows: int, seed: int) -> Tensor:
-        """Random rows, (n, D1)."""
+        """Random rows in their order, (n, D1)."""
+        if rows >= len(self) and self.only is None:
+            return convert(self.X, self.dtype, self.device, self.checked)
         _advise(self.X, "RANDOM")
         return self._take(_permutation(len(self), seed + _LOOK)[:rows].sort().values)
 
