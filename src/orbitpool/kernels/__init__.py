@@ -6,7 +6,7 @@ A kernel for one kind of device goes beside `chunked` and is chosen here.
 from orbitpool.kernels.chunked import reduce_orbit, reduce_templates
 from orbitpool.kernels.descent import descend_
 from orbitpool.kernels.devices import choose_device
-from orbitpool.kernels.poses import compare, expect, generate_drawn, infer, move, tilt_
+from orbitpool.kernels.poses import compare, expect, face, generate_drawn, infer, move, tilt_
 from orbitpool.kernels.precision import full_precision
 from orbitpool.kernels.products import Statistics, correlate, generate, respond, shortened
 from orbitpool.kernels.traced import pool_templates
@@ -18,6 +18,7 @@ __all__ = [
     "correlate",
     "descend_",
     "expect",
+    "face",
     "full_precision",
     "generate",
     "generate_drawn",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 
 from orbitpool.kernels.products import Statistics, correlate, fused
@@ -16,9 +17,10 @@ def descend_(
 
         return kernels.descend_(t, velocity, summed(gradient, t), rate, momentum, decay)
     if isinstance(gradient, Tensor):
-        velocity.mul_(momentum).sub_(gradient, alpha=rate)
-    else:  # added up in the velocity itself
-        correlate([(h, u, -rate * alpha) for h, u, alpha in gradient], t.dtype, velocity, momentum)
+        step = -rate * gradient
+    else:
+        step = correlate([(h, u, -rate * alpha) for h, u, alpha in gradient], t.dtype)
+    torch.add(step, velocity, alpha=momentum, out=velocity)
     if decay:
         velocity.sub_(t, alpha=rate * decay)
     t += velocity

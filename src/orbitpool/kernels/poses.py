@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import inf
 
 import numpy as np
 import torch
@@ -10,13 +11,12 @@ from torch import Tensor
 from torch.nn.functional import embedding_bag, pad
 
 from orbitpool import orbit, together
-from orbitpool.kernels.products import ALIGNED, Moved, fused, generate, respond
-from orbitpool.kernels.turning import lengthened, turned
+from orbitpool.kernels.products import ALIGNED, Filters, Moved, fused, generate, respond
+from orbitpool.kernels.turning import facing, lengthened, turned
 from orbitpool.together import Part
 from orbitpool.transforms import TransformSet
 
 ROWS = 64  # inputs whose windows in some poses stay in cache
-ALONE = 2**15  # numbers that torch does not spread over cores, which would then fight over the cache that holds them
 DENSE = 1 / 80  # share of hidden units on, above which a product is faster than adding rows up
 
 
@@ -32,9 +32,14 @@ def move(v: Tensor, transforms: TransformSet, W: Tensor) -> Moved:
     return v.to(W.dtype)[:, None] if transforms.leaves_alone else turned(v, transforms, W.dtype)
 
 
+def face(W: Tensor, transforms: TransformSet) -> Filters:
+    """Filters (K, D2) as products with moved inputs want them, which `infer` and `expect` take as well."""
+    return W if W.is_cuda or transforms.leaves_alone else facing(W, transforms)
+
+
 def infer(
     u: Moved,
-    W: Tensor,
+    W: Filters,
     b: Tensor,
     n: int,
     generator: torch.Generator,
@@ -48,41 +53,34 @@ def infer(
     a batch get the random numbers that they would get in all of it.
     """
     part = part or together.alone(n)
-    if fused(W):
+    if fused(b):
         from orbitpool.kernels import fused as kernels
 
         return kernels.infer_(respond(u, W), b, n, generator, part)
-    p = _posterior(u, W, b)
+    p, z = _posterior(u, W, b)
     if p.is_cuda:
         pose = part.drawn(lambda p: orbit.sample(p, generator), p)
-        return p, _any(p) if pooled else None, orbit.hidden(pose, p.shape[2], W.dtype)
-    z = _any(p)
+        return p, z, orbit.hidden(pose, p.shape[2])
     return p, z, draw(p, z, generator, part)
 
 
 def draw(p: Tensor, z: Tensor, generator: torch.Generator, part: Part) -> Tensor:
     """What `orbit.sample` draws from probabilities of each pose and of any, as `infer` gives it, on a CPU."""
-    if p.shape[2] == 1:
-        return part.drawn(lambda z: _on(z, generator), z)[..., None]
     chance = part.drawn(lambda z: torch.empty_like(z).uniform_(generator=generator), z)
+    if p.shape[2] == 1:
+        return chance.lt_(z)[..., None]
     k, n = (chance < z).T.nonzero(as_tuple=True)
-    poses = p[n, k].cumsum(1)[:, :-1] <= chance[n, k, None]
-    return torch.stack([n, k, poses.sum(1)])
+    passed = p[n, k].cumsum(1)[:, :-1] <= chance[n, k, None]
+    return torch.stack([n, k, passed.count_nonzero(1)])
 
 
-def _on(z: Tensor, generator: torch.Generator) -> Tensor:
-    """1 with probability z, else 0, (N, K); chances are drawn and compared by one core, some rows at a time."""
-    some = torch.split(z, max(1, ALONE // z.shape[1]))
-    return torch.cat([torch.empty_like(part).uniform_(generator=generator).lt_(part) for part in some])
-
-
-def expect(u: Moved, W: Tensor, b: Tensor, n: int) -> tuple[Tensor, Tensor]:
+def expect(u: Moved, W: Filters, b: Tensor, n: int) -> tuple[Tensor, Tensor]:
     """Probability of each pose, (N, K, S), as `infer` has it, and its mean over the n inputs that count, (K, S)."""
-    if fused(W):
+    if fused(b):
         from orbitpool.kernels import fused as kernels
 
         return kernels.expect_(respond(u, W), b, n)
-    p = _posterior(u, W, b)
+    p, _ = _posterior(u, W, b)
     return p, _mean(p)
 
 
@@ -133,8 +131,19 @@ def _back(u: Tensor, transforms: TransformSet) -> Tensor:
     return u[:, 0] if transforms.leaves_alone else transforms.adjoint(u)
 
 
-def _posterior(u: Moved, W: Tensor, b: Tensor) -> Tensor:
-    return orbit.posterior(respond(u, W, b), overwrite=True)
+def _posterior(u: Moved, W: Filters, b: Tensor) -> tuple[Tensor, Tensor]:
+    """Probability of each pose, (N, K, S), and of any, (N, K)."""
+    a = respond(u, W, b)
+    if a.shape[2] == 1 or a.is_cuda:
+        p = orbit.posterior(a, overwrite=True)
+        return p, _any(p)
+    odds = a.permute(2, 1, 0).exp_()
+    on = odds.sum(0)
+    if not float(on.max()) < inf:  # some are too large for that, or not a number
+        p = orbit.posterior(respond(u, W, b), overwrite=True)
+        return p, _any(p)
+    rest = on + 1
+    return odds.div_(rest).permute(2, 1, 0), on.div_(rest).T
 
 
 def _any(p: Tensor) -> Tensor:

@@ -1,22 +1,23 @@
 """The three products of learning, all derivatives of sum_njs h_njs w_j' T_s v_n, with inputs already moved.
 
 `u` is `transforms.apply(v)`, (N, S, D2), which lies in memory as (D2, S N); logits and what is made of them lie as
-(K, S N). So each product is one product of matrices, without a copy. Inputs that need not be moved stay as they came,
-(N, D2), and their logits lie as (N, K), which is the faster way round for one pose.
+(K, S N). So each product is one product of matrices, without a copy.
 """
 
 from __future__ import annotations
 
 from importlib.util import find_spec
+from typing import cast
 
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
 from orbitpool.kernels.matrices import multiply
-from orbitpool.kernels.turning import Turned, correlate_turned
+from orbitpool.kernels.turning import Parts, Turned, beside, correlate_turned
 
 Moved = Tensor | Turned  # (N, S, D2), or what stands for it
+Filters = Tensor | Parts  # (K, D2), or what stands for them
 Statistics = list[tuple[Tensor, Moved, float]]  # each h, u and alpha of `correlate`
 ALIGNED = 8  # short numbers to which a GPU's fast products want rows of them to be rounded up
 TRITON = find_spec("triton") is not None
@@ -33,44 +34,38 @@ def dense_room(size: int, cells: int) -> bool:
     return size < 512 and cells <= 64
 
 
-def respond(u: Moved, W: Tensor, bias: Tensor | None = None) -> Tensor:
+def respond(u: Moved, W: Filters, bias: Tensor | None = None) -> Tensor:
     """Logits w_j' T_s v + b_js, (N, K, S), in the float type of the bias; without one, short numbers may stay short."""
     if isinstance(u, Turned):
         return u.respond(W, bias)
     n, S, _ = u.shape
-    if S == 1 and u.stride(2) == 1:
-        a = multiply(u[:, 0], W.T)[..., None]
-    else:
-        a = multiply(W, flat_moved(u)).view(-1, S, n).permute(2, 0, 1)
+    a = multiply(cast("Tensor", W), flat_moved(u)).view(-1, S, n).permute(2, 0, 1)
     return a if bias is None else a.to(bias.dtype).add_(bias)
 
 
-def correlate(statistics: Statistics, dtype: torch.dtype, out: Tensor | None = None, beta: float = 1.0) -> Tensor:
-    """The sum over statistics of alpha sum_ns h_njs T_s v_n, (K, D2), or in place of `out` that and beta `out`.
+def correlate(statistics: Statistics, dtype: torch.dtype) -> Tensor:
+    """The sum over statistics of alpha sum_ns h_njs T_s v_n, (K, D2).
 
     The result may have more digits than the factors, and h may be overwritten. Where a CPU would round each sum, all
     are one product, because sums of nearly the same size cancel; for one pose as well, because that is faster.
     """
     hidden = [(_flat_hidden(h), alpha) for h, _, alpha in statistics]
     if turned := [u for _, u, _ in statistics if isinstance(u, Turned)]:
-        return _added(correlate_turned(hidden, turned), dtype, out, beta)
+        return correlate_turned(hidden, turned).to(dtype)
     moved = [flat_moved(u) for _, u, _ in statistics if isinstance(u, Tensor)]
     if moved[0].is_cuda:
-        return _correlate_on_gpu(hidden, moved, dtype, out, beta)
-    if moved[0].itemsize == 2 or statistics[0][1].shape[1] == 1:
-        h = _beside([(h * alpha).to(moved[0].dtype) for h, alpha in hidden])
-        return _added(multiply(h, _beside(moved).T), dtype, out, beta)
-    for (h, alpha), u in zip(hidden, moved, strict=True):
-        out, beta = _added(multiply(h.to(u.dtype), u.T).mul_(alpha), dtype, out, beta), 1.0
-    assert out is not None
-    return out
+        return _correlate_on_gpu(hidden, moved, dtype)
+    if moved[0].itemsize == 2 or statistics[0][0].shape[2] == 1:
+        h = beside([h.mul_(alpha) for h, alpha in hidden], moved[0].dtype)
+        return multiply(h, beside(moved, moved[0].dtype).T).to(dtype)
+    total, *others = (multiply(h, u.T).mul_(alpha) for (h, alpha), u in zip(hidden, moved, strict=True))
+    for other in others:
+        total += other
+    return total.to(dtype)
 
 
-def _correlate_on_gpu(
-    hidden: list[tuple[Tensor, float]], moved: list[Tensor], dtype: torch.dtype, out: Tensor | None, beta: float
-) -> Tensor:
-    if out is None:
-        out, beta = moved[0].new_empty(len(hidden[0][0]), len(moved[0]), dtype=dtype), 0.0
+def _correlate_on_gpu(hidden: list[tuple[Tensor, float]], moved: list[Tensor], dtype: torch.dtype) -> Tensor:
+    out, beta = moved[0].new_empty(len(hidden[0][0]), len(moved[0]), dtype=dtype), 0.0
     for (h, alpha), u in zip(hidden, moved, strict=True):
         if dtype == u.dtype:
             out.addmm_(h.to(u.dtype), u.T, alpha=alpha, beta=beta)
@@ -80,19 +75,10 @@ def _correlate_on_gpu(
     return out
 
 
-def _added(sums: Tensor, dtype: torch.dtype, out: Tensor | None, beta: float) -> Tensor:
-    return sums.to(dtype) if out is None else torch.add(sums, out, alpha=beta, out=out)
-
-
-def _beside(parts: list[Tensor]) -> Tensor:
-    """Matrices beside each other, which lie in memory as the first one does."""
-    return torch.cat(parts, 1) if parts[0].stride(1) == 1 else torch.cat([part.T for part in parts]).T
-
-
 def generate(h: Tensor, W: Tensor) -> Tensor:
     """What the filters that are on, in each pose, add up to in the window, sum_j w_j h_njs, (N, S, D2)."""
     n, _, S = h.shape
-    if S == 1 and h.stride(1) == 1:
+    if S == 1:
         return multiply(h[..., 0], W)[:, None]
     return multiply(W.T, _flat_hidden(h)).view(-1, S, n).permute(2, 1, 0)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -12,46 +13,53 @@ from orbitpool.transforms import TransformSet
 from orbitpool.transforms.quarters import Quarters
 from orbitpool.transforms.set import channels_of
 
+Parts = tuple[Tensor, Tensor, Tensor]  # even, odd and the rest
+
 
 @dataclass(frozen=True)
 class Turned:
     """N inputs in every pose, taken apart."""
 
-    even: Tensor
-    odd: Tensor
-    rest: Tensor
-    pixels: Tensor  # of a filter, in the order of the parts: four times Q, then those that stay
+    parts: Parts
+    pixels: Tensor  # of a filter, as `Quarters.pixels` has them
     shape: tuple[int, int]  # N and S
 
-    def respond(self, W: Tensor, bias: Tensor | None) -> Tensor:
+    def times(self, factor: float) -> Parts:
+        """The parts of so many times these inputs, rounded once more if they are short and it is not 1 or -1."""
+        even, odd, rest = self.parts
+        return self.parts if factor == 1 else (even * factor, odd * factor, rest * factor)
+
+    def respond(self, W: Tensor | Parts, bias: Tensor | None) -> Tensor:
         """`products.respond`."""
-        (n, S), q = self.shape, len(self.odd)
-        w = _columns(W, self.pixels)
-        even, odd, rest = _split(w[:, : 4 * q].view(len(W), 4, q))
-        even = torch.cat([even, w[:, 4 * q :]], 1) if w.shape[1] > 4 * q else even
-        pairs = zip((even, odd, rest), self.parts, strict=True)
-        a = _merge(*(lengthened(multiply(part.to(W.dtype), turned)) for part, turned in pairs)).view(len(W), S, n)
+        n, S = self.shape
+        filters = _apart(W, self.pixels, len(self.parts[1])) if isinstance(W, Tensor) else W
+        a = _merge(*(multiply(w, u) for w, u in zip(filters, self.parts, strict=True))).view(-1, S, n)
         if bias is not None:
             a += bias[:, :, None]
         return a.permute(2, 0, 1)
 
-    @property
-    def parts(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Even, odd and the rest."""
-        return self.even, self.odd, self.rest
-
 
 def correlate_turned(hidden: list[tuple[Tensor, float]], inputs: list[Turned]) -> Tensor:
     """`products.correlate`: of hidden units (K, S N), which are overwritten, with a factor, and their inputs each."""
-    first, K = inputs[0], len(hidden[0][0])
-    split = [[part.mul_(alpha) if alpha != 1.0 else part for part in _split(h.view(K, 4, -1))] for h, alpha in hidden]
-    sums = []
-    for left, right in zip(zip(*split, strict=True), zip(*(each.parts for each in inputs), strict=True), strict=True):
-        h = torch.cat([part.to(first.odd.dtype) for part in left], 1)
-        sums.append(lengthened(multiply(h, torch.cat(right, 1).T)))
-    even, odd, rest = sums
+    K, scale, first = len(hidden[0][0]), hidden[0][1] or 1.0, inputs[0]
+    left = [_split(h.view(K, 4, -1)) for h, _ in hidden]
+    right = [u.times(alpha / scale) for (_, alpha), u in zip(hidden, inputs, strict=True)]
+    even, odd, rest = (
+        multiply(beside(hs, us[0].dtype), torch.cat(us, 1).T)
+        for hs, us in zip(zip(*left, strict=True), zip(*right, strict=True), strict=True)
+    )
     turned = torch.cat([_merge(even[:, : odd.shape[1]], odd, rest).flatten(1), even[:, odd.shape[1] :]], 1)
-    return _columns(turned, first.pixels.argsort())
+    return _columns(turned, first.pixels.argsort()).mul_(scale)
+
+
+def beside(parts: Sequence[Tensor], dtype: torch.dtype) -> Tensor:
+    """Matrices beside each other, which lie in memory as the first one does, rounded on the way."""
+    if parts[0].stride(1) != 1:
+        return torch.cat([part.T.to(dtype) for part in parts]).T
+    joined = parts[0].new_empty(len(parts[0]), sum(part.shape[1] for part in parts), dtype=dtype)
+    for part, place in zip(parts, torch.split(joined, [part.shape[1] for part in parts], 1), strict=True):
+        place.copy_(part)
+    return joined
 
 
 def _columns(x: Tensor, which: Tensor) -> Tensor:
@@ -70,15 +78,34 @@ def turned(v: Tensor, transforms: TransformSet, dtype: torch.dtype) -> Tensor | 
     if quarters is None:
         return transforms.apply(v).to(dtype)
     channels = channels_of(v, transforms.field_shape, "field")
-    pixels = torch.cat([quarters.orbits.flatten(), quarters.fixed])
-    pixels = (pixels[:, None] * channels + torch.arange(channels, device=v.device)).flatten()
     even, odd, rest = (part.to(dtype) for part in quarters.apply(v, channels))
-    return Turned(even, odd, rest, pixels, (len(v), len(transforms)))
+    return Turned((even, odd, rest), quarters.pixels(channels), (len(v), len(transforms)))
+
+
+def facing(W: Tensor, transforms: TransformSet) -> Tensor | Parts:
+    """Filters (K, D2 C) as they meet inputs that `turned` gives, so that it need not be found out each time."""
+    quarters = None if W.is_cuda else transforms.to(W.device, _longer(W.dtype)).quarters
+    if quarters is None:
+        return W
+    channels = channels_of(W, transforms.window_shape, "window")
+    return _apart(W, quarters.pixels(channels), quarters.orbits.shape[1] * channels)
 
 
 def lengthened(x: Tensor) -> Tensor:
     """Sums of products that were rounded, to go on with."""
-    return x.float() if x.itemsize < 4 else x
+    return x.to(_longer(x.dtype))
+
+
+def _longer(dtype: torch.dtype) -> torch.dtype:
+    return torch.promote_types(dtype, torch.float32)
+
+
+def _apart(W: Tensor, pixels: Tensor, size: int) -> Parts:
+    """Even, odd and the other parts of filters, each of so many pixels, and those that stay among the even ones."""
+    w = _columns(W, pixels)
+    even, odd, rest = _split(w[:, : 4 * size].view(len(W), 4, size))
+    even = torch.cat([even, w[:, 4 * size :]], 1) if w.shape[1] > 4 * size else even
+    return even.to(W.dtype), odd.to(W.dtype), rest.to(W.dtype)
 
 
 def _split(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -89,12 +116,13 @@ def _split(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _merge(even: Tensor, odd: Tensor, rest: Tensor) -> Tensor:
-    """What `_split` takes apart, but for factors of two and four, (K, 4, m); even and odd part are overwritten."""
-    _cross(even, odd)
-    x = odd.new_empty(len(odd), 4, odd.shape[1])
-    for i, (part, half) in enumerate(zip((even, odd), rest.chunk(2, 1), strict=True)):
-        torch.add(part, half, out=x[:, i])
-        torch.sub(part, half, out=x[:, i + 2])
+    """What `_split` takes apart, but for factors of two and four, (K, 4, m), with more digits than short numbers."""
+    K, m = odd.shape
+    x = odd.new_empty(K, 4, m, dtype=_longer(odd.dtype))
+    for part, place in zip((even, odd, rest.view(K, 2, m)), (x[:, 0], x[:, 1], x[:, 2:]), strict=True):
+        place.copy_(part)
+    _cross(x[:, 0], x[:, 1])
+    _cross(x[:, :2], x[:, 2:])
     return x
 
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from orbitpool import orbit, together
-from orbitpool.kernels import expect, generate_drawn, infer, move, tilt_
+from orbitpool.kernels import expect, face, generate_drawn, infer, move, tilt_
 from orbitpool.transforms import TransformSet
 
 if TYPE_CHECKING:
-    from orbitpool.kernels.products import Moved
+    from orbitpool.kernels.products import Filters, Moved
     from orbitpool.learners.tirbm import TIRBM
 
 
@@ -29,7 +30,12 @@ class Gibbs:
     def up(self, v: Tensor, part: together.Part | None = None, pooled: bool = False) -> Any:
         """Inputs in every pose, (N, S, D2), and what `infer` says of them."""
         u = self.move(v)
-        return u, *infer(u, self.t["W"], self.t["b"], len(v), self.generator, pooled, part)
+        return u, *infer(u, self.filters, self.t["b"], len(v), self.generator, pooled, part)
+
+    @cached_property
+    def filters(self) -> Filters:
+        """Filters as products with moved inputs want them."""
+        return face(self.t["W"], self.operators)
 
     def move(self, v: Tensor) -> Moved:
         """Inputs in every pose, as the filters see them."""
@@ -89,7 +95,7 @@ def contrast(
         *_, drawn = gibbs.up(negative, chain)
         negative = settle(gibbs.down(drawn, len(negative)), chain)
     u_ = gibbs.move(negative)
-    p_, on_ = expect(u_, t["W"], t["b"], len(negative))
+    p_, on_ = expect(u_, gibbs.filters, t["b"], len(negative))
     if learner.persistent:
         t["chains"].copy_(chain.gather(negative))
 

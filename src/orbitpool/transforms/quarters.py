@@ -33,6 +33,11 @@ class Quarters:
     operators: Sparse  # to even parts (Q + F), odd ones (Q), and x and y as they are and after a quarter turn (2 Q)
     n_poses: int  # S / 4
 
+    def pixels(self, channels: int) -> Tensor:
+        """Numbers of a window with so many channels, part after part: four times Q C, then those that stay."""
+        pixels = torch.cat([self.orbits.flatten(), self.fixed])[:, None] * channels
+        return (pixels + torch.arange(channels, device=pixels.device)).flatten()
+
     def apply(self, v: Tensor, channels: int) -> tuple[Tensor, Tensor, Tensor]:
         """Even parts ((Q + F) C, S / 4 N), odd ones (Q C, S / 4 N), x and y (2 Q C, S / 2 N) of fields (N, D1 C)."""
         n, t, size = len(v), self.n_poses, self.orbits.shape[1]
