@@ -1,4 +1,4 @@
-from math import pi
+from math import pi, prod
 
 import pytest
 import torch
@@ -16,6 +16,12 @@ SETS = [T.identity(5), T.translations(7, 5), T.rotations(5, 7, 0.3), *TURNS]
 def hidden(drawn, like):
     """The hidden units that were drawn, (N, K, S)."""
     return drawn if drawn.ndim == 3 else torch.zeros_like(like).index_put_(tuple(drawn), torch.ones((), dtype=F64))
+
+
+def few(transforms, generator):
+    """Nine inputs, and five filters."""
+    shapes = (9, prod(transforms.field_shape)), (5, prod(transforms.window_shape))
+    return (torch.rand(shape, generator=generator) for shape in shapes)
 
 
 @pytest.mark.parametrize("transforms", SETS)
@@ -44,12 +50,40 @@ def test_products_are_the_three_sums_of_the_model(transforms, channels, n, gener
     total = torch.einsum("nks,nsd->kd", p, transforms.apply(v))
     spent = p.clone()
     assert_close(kernels.correlate([(spent, u, -0.5)], F64), -0.5 * total)
+    for one, other in ((-0.5, 0.5), (0.25, 1.0), (0.0, 2.0)):
+        assert_close(kernels.correlate([(p.clone(), u, one), (p.clone(), u, other)], F64), (one + other) * total)
     assert_close(transforms.adjoint(kernels.generate(p, W)), torch.einsum("nks,ksd->nd", p, posed))
     h = hidden(drawn, p)
     assert 0 < h.sum() <= n * K
     for dense in (0.0, 1.0):
         monkeypatch.setattr(kernels.poses, "DENSE", dense)
         assert_close(kernels.generate_drawn(drawn, W, transforms, v.shape), torch.einsum("nks,ksd->nd", h, posed))
+
+
+@pytest.mark.parametrize("transforms", SETS[1:])
+def test_filters_that_face_moved_inputs_give_the_same(transforms, generator):
+    v, W = (
+        torch.rand(9, prod(transforms.field_shape), generator=generator),
+        torch.rand(5, prod(transforms.window_shape)),
+    )
+    u, facing = kernels.move(v, transforms, W), kernels.face(W, transforms)
+    assert torch.equal(kernels.respond(u, facing), kernels.respond(u, W))
+
+
+@pytest.mark.parametrize("transforms", SETS)
+@pytest.mark.parametrize("extreme", [1e3, -1e3, float("nan")])
+def test_exponentials_that_are_too_large_are_not_taken(transforms, extreme, generator):
+    v, W = (
+        torch.rand(9, prod(transforms.field_shape), generator=generator),
+        torch.rand(5, prod(transforms.window_shape)),
+    )
+    b = torch.zeros(5, len(transforms))
+    b[2, 0] = extreme
+    u = kernels.move(v, transforms, W)
+    p, z, _ = kernels.infer(u, W, b, 9, generator, pooled=True)
+    exact = orbit.posterior(kernels.respond(u, W, b).double())
+    assert_close(p.double(), exact, rtol=1e-5, atol=1e-6, equal_nan=True)
+    assert_close(z.double(), exact.sum(-1), rtol=1e-5, atol=1e-6, equal_nan=True)
 
 
 def test_nothing_on_gives_nothing():
