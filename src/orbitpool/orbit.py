@@ -27,6 +27,7 @@ __all__ = [
     "energy",
     "free_energy",
     "hidden",
+    "infer_",
     "logits",
     "pooled",
     "posterior",
@@ -60,16 +61,30 @@ def posterior(logits: Tensor, overwrite: bool = False) -> Tensor:
 
     With `overwrite`, which allows no gradients, the result takes the place of the logits.
     """
+    if overwrite:
+        return infer_(logits)[0]
     if logits.shape[-1] == 1:
-        return logits.sigmoid_() if overwrite else logits.sigmoid()
+        return logits.sigmoid()
     a = logits.permute(2, 1, 0)
-    if overwrite and _safe(a):
-        weights = a.exp_()
-        return weights.div_(weights.sum(0).add_(1)).permute(2, 1, 0)
     peak = a.detach().amax(0).clamp_min_(0)
-    weights = (a.sub_(peak) if overwrite else a - peak).exp_()
-    sums = weights.sum(0) + peak.neg_().exp_()
-    return (weights.div_(sums) if overwrite else weights / sums).permute(2, 1, 0)
+    weights = (a - peak).exp()
+    return (weights / (weights.sum(0) + peak.neg_().exp_())).permute(2, 1, 0)
+
+
+def infer_(logits: Tensor) -> tuple[Tensor, Tensor]:
+    """Probability of each pose, (N, K, S), in place of the logits, and of any pose, (N, K); without gradients."""
+    if logits.shape[-1] == 1:
+        p = logits.sigmoid_()
+        return p, p[..., 0]
+    a = logits.permute(2, 1, 0)
+    off: Tensor | float = 1.0
+    if not _safe(a):
+        peak = a.amax(0).clamp_min_(0)
+        a -= peak
+        off = peak.neg_().exp_()
+    on = a.exp_().sum(0)
+    total = on + off
+    return a.div_(total).permute(2, 1, 0), on.div_(total).T
 
 
 def total(logits: Tensor, overwrite: bool = False) -> Tensor:

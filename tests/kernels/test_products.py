@@ -39,7 +39,7 @@ def test_products_are_the_three_sums_of_the_model(transforms, channels, n, gener
     a = kernels.respond(u, W, b)
     assert_close(a, orbit.logits(v, posed, b))
     p = orbit.posterior(a)
-    inferred, z, drawn = kernels.infer(u, W, b, n, torch.Generator().manual_seed(0), pooled=True)
+    inferred, z, drawn = kernels.infer(u, W, b, n, torch.Generator().manual_seed(0))
     assert_close(inferred, p)
     assert_close(z, orbit.pooled(a))
     assert_close(hidden(drawn, p), orbit.hidden(orbit.sample(p, torch.Generator().manual_seed(0)), S, F64))
@@ -80,7 +80,7 @@ def test_exponentials_that_are_too_large_are_not_taken(transforms, extreme, gene
     b = torch.zeros(5, len(transforms))
     b[2, 0] = extreme
     u = kernels.move(v, transforms, W)
-    p, z, _ = kernels.infer(u, W, b, 9, generator, pooled=True)
+    p, z, _ = kernels.infer(u, W, b, 9, generator)
     exact = orbit.posterior(kernels.respond(u, W, b).double())
     assert_close(p.double(), exact, rtol=1e-5, atol=1e-6, equal_nan=True)
     assert_close(z.double(), exact.sum(-1), rtol=1e-5, atol=1e-6, equal_nan=True)

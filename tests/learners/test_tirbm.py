@@ -256,6 +256,17 @@ def test_binary_units_warn_of_inputs_that_are_not_probabilities(digits):
         TIRBM(4, n_iter=1).fit(digits * 16)
 
 
+@pytest.mark.parametrize("transforms", [None, T.rotations(8, 4, pi / 2)])
+@pytest.mark.parametrize("visible", ["binary", "gaussian"])
+def test_inputs_stay_as_they_are(digits, transforms, visible):
+    X = digits[:200].astype(np.float32)
+    before = X.copy()
+    for writeable in (True, False):
+        X.flags.writeable = writeable
+        TIRBM(4, transforms, visible=visible, sigma="learned", persistent=True, n_iter=2).fit(X)
+        assert np.array_equal(X, before)
+
+
 @pytest.mark.parametrize("transforms", [None, SHIFTS, T.rotations(2, 4, pi / 2, field=(2, 3))])
 def test_short_numbers_learn_what_long_ones_do(transforms, generator):
     X = (torch.rand(60, 6, generator=generator) < 0.3).float().numpy()
@@ -268,11 +279,12 @@ def test_short_numbers_learn_what_long_ones_do(transforms, generator):
     assert np.corrcoef(full.ravel(), short.ravel())[0, 1] > 0.99
 
 
+@pytest.mark.parametrize("step", [pi / 4, pi / 2])  # the second ones are quarter turns, which a CPU takes apart
 @pytest.mark.parametrize("more", [{}, {"persistent": True}, {"cd_steps": 2}, {"visible": "gaussian"}], ids=str)
-def test_learning_with_the_fused_kernels_is_learning(digits, more, monkeypatch):
+def test_learning_with_the_fused_kernels_is_learning(digits, more, step, monkeypatch):
     """On a GPU; here in Triton's interpreter, which has no bfloat16, with the random numbers of a CPU."""
     pytest.importorskip("orbitpool.kernels.fused", reason="needs triton")
-    turns, options = T.rotations(8, 4, pi / 4), {"n_iter": 1, "batch_size": 37, "random_state": 0, **more}
+    turns, options = T.rotations(8, 4, step), {"n_iter": 1, "batch_size": 37, "random_state": 0, **more}
     X = digits[:100].astype(np.float32)  # the last batch is smaller
     model = TIRBM(5, turns, device="cpu", **options).fit(X)
     for module in (descent, poses, products):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import inf
 
 import numpy as np
 import torch
@@ -12,9 +11,10 @@ from torch.nn.functional import embedding_bag, pad
 
 from orbitpool import orbit, together
 from orbitpool.kernels.products import ALIGNED, Filters, Moved, fused, generate, respond
-from orbitpool.kernels.turning import facing, lengthened, turned
+from orbitpool.kernels.turning import apart, lengthened, taken_apart, turned
 from orbitpool.together import Part
 from orbitpool.transforms import TransformSet
+from orbitpool.transforms.set import channels_of
 
 ROWS = 64  # inputs whose windows in some poses stay in cache
 DENSE = 1 / 80  # share of hidden units on, above which a product is faster than adding rows up
@@ -33,8 +33,12 @@ def move(v: Tensor, transforms: TransformSet, W: Tensor) -> Moved:
 
 
 def face(W: Tensor, transforms: TransformSet) -> Filters:
-    """Filters (K, D2) as products with moved inputs want them, which `infer` and `expect` take as well."""
-    return W if W.is_cuda or transforms.leaves_alone else facing(W, transforms)
+    """Filters (K, D2) as products with inputs that `move` gives want them, which need not be found out each time."""
+    quarters = None if fused(W) else apart(W, transforms)
+    if quarters is None:
+        return W
+    channels = channels_of(W, transforms.window_shape, "window")
+    return taken_apart(W, quarters.pixels(channels), quarters.orbits.shape[1] * channels)
 
 
 def infer(
@@ -43,10 +47,9 @@ def infer(
     b: Tensor,
     n: int,
     generator: torch.Generator,
-    pooled: bool = False,
     part: Part | None = None,
-) -> tuple[Tensor, Tensor | None, Tensor]:
-    """Probability of each pose, (N, K, S), of moved inputs; of any pose, (N, K), if asked for; poses drawn. Eq. 7.
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Probability of each pose, (N, K, S), of moved inputs; of any pose, (N, K); poses drawn. Eq. 7.
 
     Drawn are hidden units (N, K, S), or the input, the filter and the pose of those that are on, (3, M), whichever is
     faster to go on with. Only the first n of the N inputs count; nothing is on in the others. Inputs that are `part` of
@@ -57,10 +60,10 @@ def infer(
         from orbitpool.kernels import fused as kernels
 
         return kernels.infer_(respond(u, W), b, n, generator, part)
-    p, z = _posterior(u, W, b)
+    p, z = orbit.infer_(respond(u, W, b))
     if p.is_cuda:
         pose = part.drawn(lambda p: orbit.sample(p, generator), p)
-        return p, z, orbit.hidden(pose, p.shape[2])
+        return p, z, orbit.hidden(pose, p.shape[2], p.dtype)
     return p, z, draw(p, z, generator, part)
 
 
@@ -80,7 +83,7 @@ def expect(u: Moved, W: Filters, b: Tensor, n: int) -> tuple[Tensor, Tensor]:
         from orbitpool.kernels import fused as kernels
 
         return kernels.expect_(respond(u, W), b, n)
-    p, _ = _posterior(u, W, b)
+    p, _ = orbit.infer_(respond(u, W, b))
     return p, _mean(p)
 
 
@@ -129,26 +132,6 @@ def generate_drawn(drawn: Tensor, W: Tensor, transforms: TransformSet, shape: tu
 def _back(u: Tensor, transforms: TransformSet) -> Tensor:
     u = lengthened(u)
     return u[:, 0] if transforms.leaves_alone else transforms.adjoint(u)
-
-
-def _posterior(u: Moved, W: Filters, b: Tensor) -> tuple[Tensor, Tensor]:
-    """Probability of each pose, (N, K, S), and of any, (N, K)."""
-    a = respond(u, W, b)
-    if a.shape[2] == 1 or a.is_cuda:
-        p = orbit.posterior(a, overwrite=True)
-        return p, _any(p)
-    odds = a.permute(2, 1, 0).exp_()
-    on = odds.sum(0)
-    if not float(on.max()) < inf:  # some are too large for that, or not a number
-        p = orbit.posterior(respond(u, W, b), overwrite=True)
-        return p, _any(p)
-    rest = on + 1
-    return odds.div_(rest).permute(2, 1, 0), on.div_(rest).T
-
-
-def _any(p: Tensor) -> Tensor:
-    """Over poses, (N, K)."""
-    return p[..., 0] if p.shape[2] == 1 else p.permute(2, 1, 0).sum(0).T
 
 
 def _mean(p: Tensor) -> Tensor:

@@ -39,7 +39,7 @@ def respond(u: Moved, W: Filters, bias: Tensor | None = None) -> Tensor:
     if isinstance(u, Turned):
         return u.respond(W, bias)
     n, S, _ = u.shape
-    a = multiply(cast("Tensor", W), flat_moved(u)).view(-1, S, n).permute(2, 0, 1)
+    a = multiply(cast("Tensor", W), flat_moved(u)).view(len(W), S, n).permute(2, 0, 1)
     return a if bias is None else a.to(bias.dtype).add_(bias)
 
 
@@ -58,7 +58,7 @@ def correlate(statistics: Statistics, dtype: torch.dtype) -> Tensor:
     if moved[0].itemsize == 2 or statistics[0][0].shape[2] == 1:
         h = beside([h.mul_(alpha) for h, alpha in hidden], moved[0].dtype)
         return multiply(h, beside(moved, moved[0].dtype).T).to(dtype)
-    total, *others = (multiply(h, u.T).mul_(alpha) for (h, alpha), u in zip(hidden, moved, strict=True))
+    total, *others = (multiply(h.to(u.dtype), u.T).mul_(alpha) for (h, alpha), u in zip(hidden, moved, strict=True))
     for other in others:
         total += other
     return total.to(dtype)

@@ -25,15 +25,18 @@ class Turned:
     shape: tuple[int, int]  # N and S
 
     def times(self, factor: float) -> Parts:
-        """The parts of so many times these inputs, rounded once more if they are short and it is not 1 or -1."""
+        """The parts of so many times these inputs.
+
+        Short ones are rounded once more, unless that is 1 or -1; hidden units, of which two sides cancel, are not.
+        """
         even, odd, rest = self.parts
         return self.parts if factor == 1 else (even * factor, odd * factor, rest * factor)
 
     def respond(self, W: Tensor | Parts, bias: Tensor | None) -> Tensor:
         """`products.respond`."""
         n, S = self.shape
-        filters = _apart(W, self.pixels, len(self.parts[1])) if isinstance(W, Tensor) else W
-        a = _merge(*(multiply(w, u) for w, u in zip(filters, self.parts, strict=True))).view(-1, S, n)
+        filters = taken_apart(W, self.pixels, len(self.parts[1])) if isinstance(W, Tensor) else W
+        a = _merge(*(multiply(w, u) for w, u in zip(filters, self.parts, strict=True))).view(len(filters[0]), S, n)
         if bias is not None:
             a += bias[:, :, None]
         return a.permute(2, 0, 1)
@@ -41,7 +44,7 @@ class Turned:
 
 def correlate_turned(hidden: list[tuple[Tensor, float]], inputs: list[Turned]) -> Tensor:
     """`products.correlate`: of hidden units (K, S N), which are overwritten, with a factor, and their inputs each."""
-    K, scale, first = len(hidden[0][0]), hidden[0][1] or 1.0, inputs[0]
+    K, scale, first = len(hidden[0][0]), hidden[0][1] or 1.0, inputs[0]  # a rate may be nought
     left = [_split(h.view(K, 4, -1)) for h, _ in hidden]
     right = [u.times(alpha / scale) for (_, alpha), u in zip(hidden, inputs, strict=True)]
     even, odd, rest = (
@@ -68,8 +71,8 @@ def _columns(x: Tensor, which: Tensor) -> Tensor:
 
 
 def apart(v: Tensor, transforms: TransformSet) -> Quarters | None:
-    """What takes such inputs apart, if poses come in quarter turns and that is faster: on a CPU."""
-    return None if v.is_cuda else transforms.to(v.device, v.dtype).quarters
+    """What takes such inputs or filters apart, if poses come in quarter turns and that is faster: on a CPU."""
+    return None if v.is_cuda else transforms.to(v.device, _longer(v.dtype)).quarters
 
 
 def turned(v: Tensor, transforms: TransformSet, dtype: torch.dtype) -> Tensor | Turned:
@@ -78,17 +81,16 @@ def turned(v: Tensor, transforms: TransformSet, dtype: torch.dtype) -> Tensor | 
     if quarters is None:
         return transforms.apply(v).to(dtype)
     channels = channels_of(v, transforms.field_shape, "field")
-    even, odd, rest = (part.to(dtype) for part in quarters.apply(v, channels))
+    even, odd, rest = (part.to(dtype) for part in quarters.apply(lengthened(v), channels))
     return Turned((even, odd, rest), quarters.pixels(channels), (len(v), len(transforms)))
 
 
-def facing(W: Tensor, transforms: TransformSet) -> Tensor | Parts:
-    """Filters (K, D2 C) as they meet inputs that `turned` gives, so that it need not be found out each time."""
-    quarters = None if W.is_cuda else transforms.to(W.device, _longer(W.dtype)).quarters
-    if quarters is None:
-        return W
-    channels = channels_of(W, transforms.window_shape, "window")
-    return _apart(W, quarters.pixels(channels), quarters.orbits.shape[1] * channels)
+def taken_apart(W: Tensor, pixels: Tensor, size: int) -> Parts:
+    """Even, odd and the other parts of filters, each of so many pixels, and those that stay among the even ones."""
+    w = _columns(W, pixels)
+    even, odd, rest = _split(w[:, : 4 * size].view(len(W), 4, size))
+    even = torch.cat([even, w[:, 4 * size :]], 1) if w.shape[1] > 4 * size else even
+    return even.to(W.dtype), odd.to(W.dtype), rest.to(W.dtype)
 
 
 def lengthened(x: Tensor) -> Tensor:
@@ -98,14 +100,6 @@ def lengthened(x: Tensor) -> Tensor:
 
 def _longer(dtype: torch.dtype) -> torch.dtype:
     return torch.promote_types(dtype, torch.float32)
-
-
-def _apart(W: Tensor, pixels: Tensor, size: int) -> Parts:
-    """Even, odd and the other parts of filters, each of so many pixels, and those that stay among the even ones."""
-    w = _columns(W, pixels)
-    even, odd, rest = _split(w[:, : 4 * size].view(len(W), 4, size))
-    even = torch.cat([even, w[:, 4 * size :]], 1) if w.shape[1] > 4 * size else even
-    return even.to(W.dtype), odd.to(W.dtype), rest.to(W.dtype)
 
 
 def _split(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -27,10 +27,10 @@ class Gibbs:
     operators: TransformSet
     generator: torch.Generator
 
-    def up(self, v: Tensor, part: together.Part | None = None, pooled: bool = False) -> Any:
+    def up(self, v: Tensor, part: together.Part | None = None) -> Any:
         """Inputs in every pose, (N, S, D2), and what `infer` says of them."""
         u = self.move(v)
-        return u, *infer(u, self.filters, self.t["b"], len(v), self.generator, pooled, part)
+        return u, *infer(u, self.filters, self.t["b"], len(v), self.generator, part)
 
     @cached_property
     def filters(self) -> Filters:
@@ -81,7 +81,7 @@ def contrast(
     over the inputs of that side, less `p` of the data's over those. Chains that persist go on.
     """
     gibbs = Gibbs(t, learner._visible(t), operators, generator)
-    u, p, z, drawn = gibbs.up(v, part, pooled=True)
+    u, p, z, drawn = gibbs.up(v, part)
     activity = part.weigh(z.sum(0) / len(v))
     ready = part.sum_(activity, later=True)
     recalled = gibbs.down(drawn, len(v))

@@ -58,7 +58,7 @@ class Rows:
         return int(self.X.shape[0]) if self.only is None else len(self.only)
 
     def look(self, rows: int, seed: int) -> Tensor:
-        """Random rows in their order, (n, D1)."""
+        """Random rows in their order, (n, D1), perhaps in memory of the array, so not to be written to."""
         if rows >= len(self) and self.only is None:
             return convert(self.X, self.dtype, self.device, self.checked)
         _advise(self.X, "RANDOM")
