@@ -17,6 +17,7 @@ from torch.nn.functional import softplus
 
 from orbitpool.transforms import TransformSet
 
+OFF = -1  # the pose of a filter that is not there
 SAFE = 80.0  # the exponentials of thousands of logits below it can be added up in float32
 
 __all__ = [
@@ -114,12 +115,13 @@ def sample(posterior: Tensor, generator: torch.Generator) -> Tensor:
     for p_s in p:  # walk down the cumulative distribution: u falls below zero in the pose that is drawn
         u -= p_s
         pose += (u >= 0).view(torch.uint8)
-    return torch.where(pose == len(p), -1, pose.long()).T
+    return torch.where(pose == len(p), OFF, pose.long()).T
 
 
 def hidden(pose: Tensor, n_poses: int, dtype: torch.dtype | None = None) -> Tensor:
     """The hidden units H that a pose index stands for, (N, K, S) of zeros and ones. Eq. 6."""
-    return (pose[..., None] == torch.arange(n_poses, device=pose.device)).to(dtype or torch.get_default_dtype())
+    each = torch.arange(n_poses, device=pose.device)[:, None]
+    return (pose.T[:, None] == each).to(dtype or torch.get_default_dtype()).permute(2, 0, 1)
 
 
 class Visible(Protocol):

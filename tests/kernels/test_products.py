@@ -13,11 +13,6 @@ TURNS = [T.rotations(5, 8, pi / 4), T.rotations(6, 4, -pi / 2), T.rotations(4, 1
 SETS = [T.identity(5), T.translations(7, 5), T.rotations(5, 7, 0.3), *TURNS]
 
 
-def hidden(drawn, like):
-    """The hidden units that were drawn, (N, K, S)."""
-    return drawn if drawn.ndim == 3 else torch.zeros_like(like).index_put_(tuple(drawn), torch.ones((), dtype=F64))
-
-
 def few(transforms, generator):
     """Nine inputs, and five filters."""
     shapes = (9, prod(transforms.field_shape)), (5, prod(transforms.window_shape))
@@ -42,7 +37,8 @@ def test_products_are_the_three_sums_of_the_model(transforms, channels, n, gener
     inferred, z, drawn = kernels.infer(u, W, b, n, torch.Generator().manual_seed(0))
     assert_close(inferred, p)
     assert_close(z, orbit.pooled(a))
-    assert_close(hidden(drawn, p), orbit.hidden(orbit.sample(p, torch.Generator().manual_seed(0)), S, F64))
+    h = drawn if S == 1 else orbit.hidden(drawn, S, F64)
+    assert torch.equal(h, orbit.hidden(orbit.sample(p, torch.Generator().manual_seed(0)), S, F64))
     slope = torch.randn(K, generator=generator, dtype=F64)
     tilted = p * (1 - 0.7 * slope * (1 - z))[..., None]
     assert_close(kernels.tilt_(inferred, z, 0.7, slope, n), tilted.mean(0))
@@ -53,7 +49,6 @@ def test_products_are_the_three_sums_of_the_model(transforms, channels, n, gener
     for one, other in ((-0.5, 0.5), (0.25, 1.0), (0.0, 2.0)):
         assert_close(kernels.correlate([(p.clone(), u, one), (p.clone(), u, other)], F64), (one + other) * total)
     assert_close(transforms.adjoint(kernels.generate(p, W)), torch.einsum("nks,ksd->nd", p, posed))
-    h = hidden(drawn, p)
     assert 0 < h.sum() <= n * K
     for dense in (0.0, 1.0):
         monkeypatch.setattr(kernels.poses, "DENSE", dense)
@@ -88,5 +83,5 @@ def test_exponentials_that_are_too_large_are_not_taken(transforms, extreme, gene
 
 def test_nothing_on_gives_nothing():
     shifts = T.translations(4, 3)
-    off = torch.empty(3, 0, dtype=torch.int64)
+    off = torch.full((5, 8), orbit.OFF)
     assert (kernels.generate_drawn(off, torch.ones(8, 9), shifts, (5, 16)) == 0).all()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from orbitpool.kernels import native
 from orbitpool.kernels.products import Statistics, correlate, fused
 
 
@@ -20,6 +21,8 @@ def descend_(
         step = -rate * gradient
     else:
         step = correlate([(h, u, -rate * alpha) for h, u, alpha in gradient], t.dtype)
+    if native.ready(t, velocity, step):
+        return native.descend_(t, velocity, step, momentum, rate * decay)
     torch.add(step, velocity, alpha=momentum, out=velocity)
     if decay:
         velocity.sub_(t, alpha=rate * decay)

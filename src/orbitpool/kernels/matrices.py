@@ -34,9 +34,12 @@ def _fit(a: Tensor, b: Tensor) -> bool:
     return (
         a.dtype == b.dtype == torch.float32
         and a.device.type == "cpu"
-        and not torch.is_grad_enabled()
-        and not torch.is_autocast_enabled("cpu")
-        and not torch.compiler.is_compiling()
+        and unwatched()
         and a.numel() * b.shape[1] >= LEAST
         and bool(torch.backends.mkldnn.enabled)
     )
+
+
+def unwatched() -> bool:
+    """Whether torch wants no gradients, makes no graph of what is done, and chooses no types for it."""
+    return not (torch.is_grad_enabled() or torch.compiler.is_compiling() or torch.is_autocast_enabled("cpu"))

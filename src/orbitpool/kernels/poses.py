@@ -10,14 +10,15 @@ from torch import Tensor
 from torch.nn.functional import embedding_bag, pad
 
 from orbitpool import orbit, together
-from orbitpool.kernels.products import ALIGNED, Filters, Moved, fused, generate, respond
+from orbitpool.kernels import native
+from orbitpool.kernels.products import ALIGNED, Filters, Moved, answers, fused, generate, respond
 from orbitpool.kernels.turning import apart, lengthened, taken_apart, turned
 from orbitpool.together import Part
 from orbitpool.transforms import TransformSet
 from orbitpool.transforms.set import channels_of
 
 ROWS = 64  # inputs whose windows in some poses stay in cache
-DENSE = 1 / 80  # share of hidden units on, above which a product is faster than adding rows up
+DENSE = 1 / 40  # share of hidden units on, above which a product is faster than adding rows up
 
 
 def move(v: Tensor, transforms: TransformSet, W: Tensor) -> Moved:
@@ -51,7 +52,7 @@ def infer(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Probability of each pose, (N, K, S), of moved inputs; of any pose, (N, K); poses drawn. Eq. 7.
 
-    Drawn are hidden units (N, K, S), or the input, the filter and the pose of those that are on, (3, M), whichever is
+    Drawn are hidden units (N, K, S), or the pose of each filter, (N, K), `orbit.OFF` where it is in none, whichever is
     faster to go on with. Only the first n of the N inputs count; nothing is on in the others. Inputs that are `part` of
     a batch get the random numbers that they would get in all of it.
     """
@@ -60,10 +61,13 @@ def infer(
         from orbitpool.kernels import fused as kernels
 
         return kernels.infer_(respond(u, W), b, n, generator, part)
+    if native.ready(b):
+        seed = int(torch.empty((), dtype=torch.int64).random_(generator=generator))
+        p, z, _, pose = native.infer(answers(u, W), b, n, (seed, part.own.start, part.n))
+        return p, z, pose if b.shape[1] > 1 else (pose != orbit.OFF)[..., None]
     p, z = orbit.infer_(respond(u, W, b))
     if p.is_cuda:
-        pose = part.drawn(lambda p: orbit.sample(p, generator), p)
-        return p, z, orbit.hidden(pose, p.shape[2], p.dtype)
+        return p, z, part.drawn(lambda p: orbit.sample(p, generator), p)
     return p, z, draw(p, z, generator, part)
 
 
@@ -72,9 +76,10 @@ def draw(p: Tensor, z: Tensor, generator: torch.Generator, part: Part) -> Tensor
     chance = part.drawn(lambda z: torch.empty_like(z).uniform_(generator=generator), z)
     if p.shape[2] == 1:
         return chance.lt_(z)[..., None]
+    pose = torch.full_like(z, orbit.OFF, dtype=torch.int32)
     k, n = (chance < z).T.nonzero(as_tuple=True)
     passed = p[n, k].cumsum(1)[:, :-1] <= chance[n, k, None]
-    return torch.stack([n, k, passed.count_nonzero(1)])
+    return pose.index_put_((n, k), passed.count_nonzero(1).int())
 
 
 def expect(u: Moved, W: Filters, b: Tensor, n: int) -> tuple[Tensor, Tensor]:
@@ -83,6 +88,9 @@ def expect(u: Moved, W: Filters, b: Tensor, n: int) -> tuple[Tensor, Tensor]:
         from orbitpool.kernels import fused as kernels
 
         return kernels.expect_(respond(u, W), b, n)
+    if native.ready(b):
+        p, _, mean, _ = native.infer(answers(u, W), b, n)
+        return p, mean
     p, _ = orbit.infer_(respond(u, W, b))
     return p, _mean(p)
 
@@ -94,6 +102,8 @@ def tilt_(p: Tensor, z: Tensor, cost: float, slope: Tensor, n: int) -> Tensor:
 
         return kernels.tilt_(p, z, cost, slope, n)
     weight = cost * slope
+    if native.ready(p.permute(1, 2, 0)):
+        return native.tilt_(p, z, weight)
     p *= torch.addcmul(1 - weight, weight, z)[..., None]
     return _mean(p)
 
@@ -122,11 +132,10 @@ def generate_drawn(drawn: Tensor, W: Tensor, transforms: TransformSet, shape: tu
             return moving.adjoint(u, transforms, shape)
         return _back(u, transforms)
     N, K, S = shape[0], len(W), len(transforms)
-    n, k, s = drawn
-    if len(n) <= DENSE * N * K * S:
-        return torch.cat([_back(u, transforms) for u in _windows(n, k, s, W, S, N)])
-    h = W.new_zeros(K, S, N).index_put_((k, s, n), W.new_ones(()))
-    return _back(generate(h.permute(2, 0, 1), W), transforms)
+    if W.is_cuda or (drawn >= 0).sum() > DENSE * N * K * S:
+        return _back(generate(orbit.hidden(drawn, S, W.dtype), W), transforms)
+    add_up = native.add_up if native.ready(W, kinds=native.BRIEF) else _add_up
+    return torch.cat([_back(u, transforms) for u in add_up(drawn, W, S, -(-N // -(-N // ROWS)))])
 
 
 def _back(u: Tensor, transforms: TransformSet) -> Tensor:
@@ -139,9 +148,11 @@ def _mean(p: Tensor) -> Tensor:
     return p.permute(2, 1, 0).mean(2).T
 
 
-def _windows(n: Tensor, k: Tensor, s: Tensor, W: Tensor, n_poses: int, size: int) -> Iterator[Tensor]:
-    """The sum of the filters k that are on in poses s of each of so many inputs n, (rows, S, D2), some at a time."""
-    rows = -(-size // -(-size // ROWS))
+def _add_up(pose: Tensor, W: Tensor, n_poses: int, rows: int) -> Iterator[Tensor]:
+    """Sums of the filters that are on in each pose of each input, (rows, S, D2), so many rows at a time."""
+    size = len(pose)
+    k, n = (pose >= 0).T.nonzero(as_tuple=True)
+    s = pose[n, k]
     bags = -(-size // rows) * rows * n_poses
     bag = (n // rows * n_poses + s) * rows + n % rows
     order = np.argsort(bag.numpy().astype(np.min_scalar_type(bags)), kind="stable")  # fast for short integers

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import cast
 
@@ -14,7 +15,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from orbitpool.kernels.matrices import multiply
-from orbitpool.kernels.turning import Parts, Turned, beside, correlate_turned
+from orbitpool.kernels.turning import Parts, Turned, beside, correlate_turned, joined, merged
 
 Moved = Tensor | Turned  # (N, S, D2), or what stands for it
 Filters = Tensor | Parts  # (K, D2), or what stands for them
@@ -34,12 +35,15 @@ def dense_room(size: int, cells: int) -> bool:
     return size < 512 and cells <= 64
 
 
+def answers(u: Moved, W: Filters) -> Sequence[Tensor]:
+    """Products that logits are `merged` from: with whole filters, (K, S N), or with their even, odd and other parts."""
+    return u.answers(W) if isinstance(u, Turned) else [multiply(cast("Tensor", W), flat_moved(u))]
+
+
 def respond(u: Moved, W: Filters, bias: Tensor | None = None) -> Tensor:
     """Logits w_j' T_s v + b_js, (N, K, S), in the float type of the bias; without one, short numbers may stay short."""
-    if isinstance(u, Turned):
-        return u.respond(W, bias)
-    n, S, _ = u.shape
-    a = multiply(cast("Tensor", W), flat_moved(u)).view(len(W), S, n).permute(2, 0, 1)
+    n, S = u.shape[:2]
+    a = merged(answers(u, W)).view(-1, S, n).permute(2, 0, 1)
     return a if bias is None else a.to(bias.dtype).add_(bias)
 
 
@@ -56,8 +60,8 @@ def correlate(statistics: Statistics, dtype: torch.dtype) -> Tensor:
     if moved[0].is_cuda:
         return _correlate_on_gpu(hidden, moved, dtype)
     if moved[0].itemsize == 2 or statistics[0][0].shape[2] == 1:
-        h = beside([h.mul_(alpha) for h, alpha in hidden], moved[0].dtype)
-        return multiply(h, beside(moved, moved[0].dtype).T).to(dtype)
+        (h,) = beside([h.mul_(alpha) for h, alpha in hidden], moved[0].dtype)
+        return multiply(h, joined(moved, moved[0].dtype).T).to(dtype)
     total, *others = (multiply(h.to(u.dtype), u.T).mul_(alpha) for (h, alpha), u in zip(hidden, moved, strict=True))
     for other in others:
         total += other

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from orbitpool.kernels import native
 from orbitpool.kernels.matrices import multiply
 from orbitpool.transforms import TransformSet
 from orbitpool.transforms.quarters import Quarters
@@ -32,37 +33,43 @@ class Turned:
         even, odd, rest = self.parts
         return self.parts if factor == 1 else (even * factor, odd * factor, rest * factor)
 
-    def respond(self, W: Tensor | Parts, bias: Tensor | None) -> Tensor:
-        """`products.respond`."""
-        n, S = self.shape
+    def answers(self, W: Tensor | Parts) -> list[Tensor]:
+        """`products.answers`."""
         filters = taken_apart(W, self.pixels, len(self.parts[1])) if isinstance(W, Tensor) else W
-        a = _merge(*(multiply(w, u) for w, u in zip(filters, self.parts, strict=True))).view(len(filters[0]), S, n)
-        if bias is not None:
-            a += bias[:, :, None]
-        return a.permute(2, 0, 1)
+        return [multiply(w, u) for w, u in zip(filters, self.parts, strict=True)]
 
 
 def correlate_turned(hidden: list[tuple[Tensor, float]], inputs: list[Turned]) -> Tensor:
     """`products.correlate`: of hidden units (K, S N), which are overwritten, with a factor, and their inputs each."""
-    K, scale, first = len(hidden[0][0]), hidden[0][1] or 1.0, inputs[0]  # a rate may be nought
-    left = [_split(h.view(K, 4, -1)) for h, _ in hidden]
+    scale, first = hidden[0][1] or 1.0, inputs[0]  # a rate may be nought
+    left = beside([h for h, _ in hidden], first.parts[0].dtype, quarters=True)
     right = [u.times(alpha / scale) for (_, alpha), u in zip(hidden, inputs, strict=True)]
-    even, odd, rest = (
-        multiply(beside(hs, us[0].dtype), torch.cat(us, 1).T)
-        for hs, us in zip(zip(*left, strict=True), zip(*right, strict=True), strict=True)
-    )
-    turned = torch.cat([_merge(even[:, : odd.shape[1]], odd, rest).flatten(1), even[:, odd.shape[1] :]], 1)
+    even, odd, rest = (multiply(h, torch.cat(us, 1).T) for h, us in zip(left, zip(*right, strict=True), strict=True))
+    if native.ready(hidden[0][0]):
+        return native.unite((even, odd, rest), first.pixels, scale)
+    turned = torch.cat([merged([even[:, : odd.shape[1]], odd, rest]), even[:, odd.shape[1] :]], 1)
     return _columns(turned, first.pixels.argsort()).mul_(scale)
 
 
-def beside(parts: Sequence[Tensor], dtype: torch.dtype) -> Tensor:
+def beside(hidden: Sequence[Tensor], dtype: torch.dtype, quarters: bool = False) -> list[Tensor]:
+    """Hidden units (K, S N) of several sides beside each other, rounded on the way: whole, or taken apart.
+
+    They may be overwritten.
+    """
+    if native.ready(*hidden):
+        return native.beside(hidden, dtype, quarters)
+    sides = [_split(h.view(len(h), 4, -1)) if quarters else (h,) for h in hidden]
+    return [joined(parts, dtype) for parts in zip(*sides, strict=True)]
+
+
+def joined(parts: Sequence[Tensor], dtype: torch.dtype) -> Tensor:
     """Matrices beside each other, which lie in memory as the first one does, rounded on the way."""
     if parts[0].stride(1) != 1:
         return torch.cat([part.T.to(dtype) for part in parts]).T
-    joined = parts[0].new_empty(len(parts[0]), sum(part.shape[1] for part in parts), dtype=dtype)
-    for part, place in zip(parts, torch.split(joined, [part.shape[1] for part in parts], 1), strict=True):
+    whole = parts[0].new_empty(len(parts[0]), sum(part.shape[1] for part in parts), dtype=dtype)
+    for part, place in zip(parts, torch.split(whole, [part.shape[1] for part in parts], 1), strict=True):
         place.copy_(part)
-    return joined
+    return whole
 
 
 def _columns(x: Tensor, which: Tensor) -> Tensor:
@@ -87,6 +94,9 @@ def turned(v: Tensor, transforms: TransformSet, dtype: torch.dtype) -> Tensor | 
 
 def taken_apart(W: Tensor, pixels: Tensor, size: int) -> Parts:
     """Even, odd and the other parts of filters, each of so many pixels, and those that stay among the even ones."""
+    if native.ready(W, kinds=native.BRIEF):
+        even, odd, rest = native.apart(W, pixels, size)
+        return even, odd, rest
     w = _columns(W, pixels)
     even, odd, rest = _split(w[:, : 4 * size].view(len(W), 4, size))
     even = torch.cat([even, w[:, 4 * size :]], 1) if w.shape[1] > 4 * size else even
@@ -109,15 +119,21 @@ def _split(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return x[:, 0], x[:, 1], x[:, 2:].view(len(x), -1)
 
 
-def _merge(even: Tensor, odd: Tensor, rest: Tensor) -> Tensor:
-    """What `_split` takes apart, but for factors of two and four, (K, 4, m), with more digits than short numbers."""
+def merged(parts: Sequence[Tensor]) -> Tensor:
+    """What `_split` takes apart, but for factors of two and four, (K, 4 m), with more digits than short numbers.
+
+    One part is returned as it is.
+    """
+    if len(parts) == 1:
+        return parts[0]
+    even, odd, rest = parts
     K, m = odd.shape
     x = odd.new_empty(K, 4, m, dtype=_longer(odd.dtype))
     for part, place in zip((even, odd, rest.view(K, 2, m)), (x[:, 0], x[:, 1], x[:, 2:]), strict=True):
         place.copy_(part)
     _cross(x[:, 0], x[:, 1])
     _cross(x[:, :2], x[:, 2:])
-    return x
+    return x.view(K, -1)
 
 
 def _cross(a: Tensor, b: Tensor) -> None:

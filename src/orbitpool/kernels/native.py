@@ -1,0 +1,132 @@
+"""What `native.c` does, with tensors: the softmax over poses with an off state, drawing from it, sums and steps.
+
+`orbit`, `poses` and `turning` are the definition. Numbers are float32; products, and what is to be multiplied, may be
+bfloat16. Hidden units lie in memory as (K, S, N).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from ctypes import c_float, c_int, c_long, c_uint64, c_void_p
+from functools import cache
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from orbitpool.kernels.compiled import library
+from orbitpool.kernels.matrices import unwatched
+
+LONG = (torch.float32,)
+BRIEF = {torch.float32: 0, torch.bfloat16: 1}  # either kind of number, and whether it is short
+TYPES = {"p": c_void_p, "i": c_int, "l": c_long, "u": c_uint64, "f": c_float}
+ARGUMENTS = {
+    "infer": "piplllppppull",
+    "tilt": "ppplllp",
+    "split": "pillplpppi",
+    "unite": "pilllpfp",
+    "add_up": "ppillllllp",
+    "descend": "ppplff",
+}
+
+
+@cache
+def _functions() -> dict[str, Any]:
+    """By name; none where there is no library."""
+    loaded = library()
+    found = {} if loaded is None else {name: getattr(loaded, name) for name in ARGUMENTS}
+    for name, function in found.items():
+        function.argtypes, function.restype = [TYPES[letter] for letter in ARGUMENTS[name]], None
+    return found
+
+
+def ready(*tensors: Tensor, kinds: Collection[torch.dtype] = LONG) -> bool:
+    """Whether such numbers are for these functions: on a CPU, row by row in memory, and nobody wants gradients."""
+    fit = all(x.device.type == "cpu" and x.dtype in kinds and x.is_contiguous() for x in tensors)
+    return fit and unwatched() and bool(_functions())
+
+
+def infer(
+    products: Sequence[Tensor], b: Tensor, n: int, lot: tuple[int, int, int] | None = None
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Probability of each pose, (N, K, S), and of any, (N, K), the mean of the first, (K, S), and poses drawn, (N, K).
+
+    From what `products.answers` gives, in its place if it fits. None are drawn without a `lot`: a seed, and how many
+    inputs of how many in all come before these.
+    """
+    K, S = b.shape
+    in_place = len(products) == 1 and products[0].dtype == b.dtype
+    p = products[0].view(K, S, n) if in_place else b.new_empty(K, S, n)
+    z, mean = b.new_empty(K, n), torch.empty_like(b)
+    pose = torch.empty(K if lot else 0, n, dtype=torch.int32)
+    made = p, z, mean, pose if lot else None
+    _call("infer", _addresses(products), BRIEF[products[0].dtype], b, K, S, n, *made, *(lot or (0, 0, 0)))
+    return p.permute(2, 0, 1), z.T, mean, pose.T
+
+
+def tilt_(p: Tensor, z: Tensor, weight: Tensor) -> Tensor:
+    """`poses.tilt_` by cost times slope, (K,)."""
+    n, K, S = p.shape
+    mean = p.new_empty(K, S)
+    _call("tilt", p, z.T.contiguous(), weight.contiguous(), K, S, n, mean)
+    return mean
+
+
+def beside(hidden: Sequence[Tensor], dtype: torch.dtype, quarters: bool) -> list[Tensor]:
+    """`turning.beside`."""
+    sizes = [[h.shape[1] // 4 * some for some in (1, 1, 2)] if quarters else [h.shape[1]] for h in hidden]
+    parts = [hidden[0].new_empty(len(hidden[0]), sum(size), dtype=dtype) for size in zip(*sizes, strict=True)]
+    place = [0] * len(parts)
+    for h, size in zip(hidden, sizes, strict=True):
+        _split(h, parts, place, size[0])
+        place = [at + some for at, some in zip(place, size, strict=True)]
+    return parts
+
+
+def apart(W: Tensor, pixels: Tensor, size: int) -> list[Tensor]:
+    """`turning.taken_apart`."""
+    K, D = W.shape
+    parts = [W.new_empty(K, some) for some in (D - 3 * size, size, 2 * size)]
+    _split(W, parts, [0, 0, 0], size, pixels)
+    return parts
+
+
+def _split(x: Tensor, parts: Sequence[Tensor], place: Sequence[int], size: int, pixels: Tensor | None = None) -> None:
+    K, columns = x.shape
+    places, widths = (c_long * 3)(*place), (c_long * 3)(*(part.shape[1] for part in parts))
+    given = x, BRIEF[x.dtype], K, columns, pixels, size
+    _call("split", *given, _addresses(parts), places, widths, BRIEF[parts[0].dtype])
+
+
+def unite(parts: Sequence[Tensor], pixels: Tensor, factor: float) -> Tensor:
+    """Factor times what `apart` takes apart, but for factors of two and four, (K, D)."""
+    even, odd, _ = parts
+    (K, m), D = odd.shape, len(pixels)
+    x = torch.empty(K, D)
+    _call("unite", _addresses(parts), BRIEF[odd.dtype], K, m, even.shape[1] - m, pixels, factor, x)
+    return x
+
+
+def add_up(pose: Tensor, W: Tensor, n_poses: int, rows: int) -> Iterator[Tensor]:
+    """`poses._add_up`."""
+    (N, K), D = pose.shape, W.shape[1]
+    each = pose.T.int().contiguous()
+    for first in range(0, N, rows):
+        last = min(N, first + rows)
+        sums = torch.empty(last - first, n_poses, D)
+        _call("add_up", each, W, BRIEF[W.dtype], K, n_poses, N, D, first, last, sums)
+        yield sums
+
+
+def descend_(t: Tensor, velocity: Tensor, step: Tensor, momentum: float, decay: float) -> None:
+    """Velocity becomes momentum velocity + step - decay t and is added to t, both in place."""
+    _call("descend", t, velocity, step, t.numel(), momentum, decay)
+
+
+def _call(name: str, *given: Any) -> None:
+    _functions()[name](*(x.data_ptr() if isinstance(x, Tensor) else x for x in given))
+
+
+def _addresses(parts: Sequence[Tensor]) -> Any:
+    """Of up to three matrices."""
+    return (c_void_p * 3)(*(part.data_ptr() for part in parts))

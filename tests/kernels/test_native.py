@@ -1,0 +1,209 @@
+"""What a compiler has made of `native.c` is what torch makes of the same numbers."""
+
+from math import pi, prod
+
+import numpy as np
+import pytest
+import torch
+from torch.testing import assert_close
+
+from orbitpool import TIRBM, kernels, orbit, together
+from orbitpool import transforms as T
+from orbitpool.kernels import native
+from orbitpool.kernels.compiled import library
+from orbitpool.kernels.turning import beside
+from orbitpool.together import Part
+
+pytestmark = pytest.mark.skipif(library() is None, reason="needs a C compiler")
+
+TURNS = [T.rotations(5, 8, pi / 4), T.rotations(6, 4, -pi / 2), T.rotations(4, 16, pi / 8, field=6)]
+SETS = [T.identity(5), T.translations(7, 5), T.rotations(5, 7, 0.3), *TURNS]
+KINDS = [torch.float32, torch.bfloat16]
+
+
+@pytest.fixture(autouse=True)
+def poisoned():
+    """What is not written to is not a number."""
+    before = torch.are_deterministic_algorithms_enabled()
+    torch.use_deterministic_algorithms(True)
+    assert torch.empty(3).isnan().all()
+    with torch.no_grad():
+        yield
+    torch.use_deterministic_algorithms(before)
+
+
+def by_torch(work):
+    """What some work gives where there is no compiler."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(native, "ready", lambda *tensors, kinds=(): False)
+        return work()
+
+
+def same(work, **close):
+    """Assert that some work gives the same with and without a compiler, and return it."""
+    result = work()
+    assert_close(result, by_torch(work), **close)
+    return result
+
+
+@pytest.mark.parametrize("transforms", SETS)
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("n", [1, 63, 300])
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_every_part_of_an_update_is_what_torch_makes_of_it(transforms, channels, n, kind, generator, monkeypatch):
+    K, S = 37, len(transforms)
+    v = torch.randn(n, prod(transforms.field_shape) * channels, generator=generator)
+    W = (0.3 * torch.randn(K, prod(transforms.window_shape) * channels, generator=generator)).to(kind)
+    b = torch.randn(K, S, generator=generator) - 2
+    close = {"rtol": 1e-5, "atol": 1e-6} if kind == torch.float32 else {"rtol": 2e-2, "atol": 2e-2}
+    u, faced = kernels.move(v, transforms, W), same(lambda: kernels.face(W, transforms), **close)
+    p, on = same(lambda: kernels.expect(u, faced, b, n), rtol=1e-5, atol=1e-6)
+    inferred, z, pose = kernels.infer(u, faced, b, n, generator)
+    assert_close((inferred, z), (p, p.sum(2)), rtol=1e-5, atol=1e-6)
+    assert_close(on, p.mean(0), rtol=1e-5, atol=1e-6)
+    slope = torch.randn(K, generator=generator)
+    tilted, weight = p.clone(), 1 - 0.7 * slope * (1 - z)
+    assert_close(kernels.tilt_(tilted, z, 0.7, slope, n), (p * weight[..., None]).mean(0), rtol=1e-5, atol=1e-6)
+    assert_close(tilted, p * weight[..., None])
+    for one, other in ((-0.5, 0.5), (0.25, 1.0), (0.0, 2.0)):
+        sides = [(p, u, one), (tilted, u, other)]
+        scale = {**close, "atol": close["atol"] * n**0.5}
+        same(lambda sides=sides: kernels.correlate([(h.clone(), u, a) for h, u, a in sides], torch.float32), **scale)
+    for dense in (0.0, 1.0):
+        monkeypatch.setattr(kernels.poses, "DENSE", dense)
+        same(lambda: kernels.generate_drawn(pose, W, transforms, v.shape), **close)
+
+
+def test_parts_beside_each_other_are_rounded_as_torch_rounds(generator):
+    whole = torch.arange(2**16, dtype=torch.int32).to(torch.int16).view(torch.bfloat16).float()
+    whole = whole[whole.isfinite() & (whole.abs() < 1e38)]  # the sums of four overflow beyond
+    halves = (whole.view(torch.int32) + 2**15).view(torch.float32)  # half-way to the next short number
+    hidden = torch.cat([whole, halves, torch.tensor([float("nan")])]).expand(2, -1).contiguous()
+    same(lambda: beside([hidden.clone(), hidden.clone()], torch.bfloat16), rtol=0, atol=0, equal_nan=True)
+    few = torch.randn(3, 4 * 301, generator=generator)
+    same(lambda: beside([few.clone(), few[:, :8].contiguous()], torch.bfloat16, quarters=True), rtol=1e-2, atol=1e-6)
+
+
+def test_a_step_is_a_step(generator):
+    t, velocity, gradient = torch.randn(3, 37, 53, generator=generator)
+
+    def stepped():
+        moved = t.clone(), velocity.clone()
+        kernels.descend_(*moved, gradient, 0.1, 0.9, 0.01)
+        return moved
+
+    after, speed = same(stepped)
+    assert_close(speed, 0.9 * velocity - 0.1 * (gradient + 0.01 * t))
+    assert_close(after, t + speed)
+
+
+def chances(seed, places):
+    """SplitMix64, the highest 24 bits as a share of one."""
+    with np.errstate(over="ignore"):
+        x = np.uint64(seed) + (places.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+        x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return torch.from_numpy((x ^ (x >> np.uint64(31))) >> np.uint64(40)).double() / 2**24
+
+
+@pytest.mark.parametrize("S", [1, 7, 16])
+def test_poses_are_drawn_by_numbers_that_depend_on_the_seed_and_the_place_alone(S, generator):
+    K, n = 37, 300
+    b, products = torch.randn(K, S, generator=generator) - 1, torch.randn(K, S * n, generator=generator)
+    p, _, _, pose = native.infer([products.clone()], b, n, (2**63 - 5, 0, n))
+    u = chances(2**63 - 5, np.arange(K * n).reshape(K, n)).T
+    below = p.double().cumsum(2)
+    near = (below - u[..., None]).abs().amin(2) < 1e-6
+    expected = (below <= u[..., None]).sum(2)
+    assert near.float().mean() < 1e-3
+    assert torch.equal(pose[~near], torch.where(expected == S, orbit.OFF, expected).int()[~near])
+    own = slice(120, 290)
+    some = products.view(K, S, n)[:, :, own].reshape(K, -1).contiguous()
+    assert torch.equal(native.infer([some], b, 170, (2**63 - 5, own.start, n))[3], pose[own])
+
+
+def test_a_part_of_a_batch_is_drawn_as_in_all_of_it(generator):
+    v, W, b = torch.rand(50, 25, generator=generator), torch.randn(6, 25, generator=generator), torch.zeros(6, 1)
+    seeded = lambda: torch.Generator().manual_seed(3)  # noqa: E731
+    u, own = v[:, None], slice(20, 35)
+    *_, pose = kernels.infer(u, W, b, 50, seeded())
+    *_, some = kernels.infer(u[own], W, b, 15, seeded(), Part(50, own, 0.3, False))
+    assert torch.equal(some, pose[own])
+    *_, alone = kernels.infer(u, W, b, 50, seeded(), together.alone(50))
+    assert torch.equal(alone, pose)
+
+
+@pytest.mark.parametrize("n", [1, 256, 40_000])
+def test_poses_are_drawn_as_often_as_they_are_likely(n):
+    K, S = 40_000 // n, 3
+    b = torch.tensor([-1.0, 0.5, -3.0]).expand(K, S).contiguous()
+    p, _, _, pose = native.infer([torch.zeros(K, S * n)], b, n, (11, 0, n))
+    share = torch.bincount(pose.flatten() + 1, minlength=S + 1) / (K * n)
+    expected = torch.cat([1 - p[0, 0].sum()[None], p[0, 0]])
+    assert_close(share, expected, rtol=0, atol=4 * 0.5 / (K * n) ** 0.5)
+
+
+def test_exponentials_are_right_to_the_last_digits():
+    a = torch.linspace(-79, 90, 100_003)
+    p, z, _, _ = native.infer([a[None].clone()], torch.zeros(1, 1), len(a))
+    exact = a.double().sigmoid()
+    assert ((p[:, 0, 0].double() - exact) / exact).abs().max() < 4e-7
+    assert torch.equal(z, p[..., 0])
+
+
+@pytest.mark.parametrize("extreme", [float("inf"), float("-inf"), float("nan"), 3e38, -3e38])
+@pytest.mark.parametrize("S", [1, 4])
+def test_what_is_too_large_stays_where_it_is(extreme, S, generator):
+    products, b = torch.randn(3, S * 40, generator=generator), torch.zeros(3, S)
+    products[1, 5] = extreme
+    exact = orbit.posterior(products.view(3, S, 40).permute(2, 0, 1).double())
+    exact[5, 1] = exact[5, 1] if abs(extreme) < 1e39 or extreme < 0 else float("nan")
+    p, z, _, pose = native.infer([products], b, 40, (1, 0, 40))
+    assert_close(p.double(), exact, rtol=1e-5, atol=1e-6, equal_nan=True)
+    assert_close(z.double(), exact.sum(2), rtol=1e-5, atol=1e-6, equal_nan=True)
+    assert ((pose >= orbit.OFF) & (pose < S)).all()
+
+
+def test_results_do_not_depend_on_the_number_of_threads(generator):
+    v = (torch.rand(100, 64, generator=generator) < 0.3).float()
+    turns, before = T.rotations(8, 8, pi / 4), torch.get_num_threads()
+    W, b = torch.randn(37, 64, generator=generator), torch.zeros(37, 8)
+    u = [torch.randn(37, 8 * 100, generator=generator)]
+    results = []
+    try:
+        for threads in (1, 2, 3):
+            torch.set_num_threads(threads)
+            p, z, on, pose = native.infer([u[0].clone()], b, 100, (5, 0, 100))
+            down = kernels.generate_drawn(pose, W, turns, v.shape)
+            results.append([p, z, on, pose, down, *beside([p.permute(1, 2, 0).reshape(37, -1)], torch.bfloat16, True)])
+    finally:
+        torch.set_num_threads(before)
+    for others in results[1:]:
+        assert all(map(torch.equal, others, results[0]))
+
+
+def test_gradients_and_numbers_of_other_types_are_left_to_torch():
+    x = torch.ones(4, 6)
+    assert native.ready(x)
+    assert not native.ready(x.double())
+    assert not native.ready(x.T)
+    assert not native.ready(x, x[:, ::2])
+    assert not native.ready(x.bfloat16())
+    assert native.ready(x.bfloat16(), kinds=native.BRIEF)
+    assert not native.ready(x.to("meta"))
+    for watched in (torch.enable_grad(), torch.autocast("cpu", torch.float16)):
+        with watched:
+            assert not native.ready(x)
+
+
+@pytest.mark.parametrize("transforms", [None, T.rotations(8, 8, pi / 4)])
+def test_what_is_learned_is_as_good(digits, transforms):
+    X = digits[:1000].astype(np.float32)
+
+    def learned():
+        model = TIRBM(30, transforms, batch_size=20, n_iter=5, random_state=0).fit(X)
+        return model.history_["reconstruction_error"][-1]
+
+    compiled, plain = learned(), by_torch(learned)
+    assert compiled != plain
+    assert abs(compiled / plain - 1) < 0.03
