@@ -29,4 +29,4 @@ def _update(N: int, K: int, S: int, side: int) -> float:
     model = TIRBM(K, poses, batch_size=N, random_state=0)
     v = (torch.rand(N, side**2) < 0.2).float()
     updates = Updates(model, model._start(model._source(v, reset=True), 0))
-    return seconds(lambda: updates(v), repeats=5)[0]
+    return seconds(lambda: updates(v), repeats=5, row=8)[0]

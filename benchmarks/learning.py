@@ -72,6 +72,7 @@ def _update(
             multiply(h, u.T)  # statistics of both
 
     factors = [t.bfloat16() for t in factors] if precision == "bfloat16" else factors
-    own, theirs, alone = seconds(lambda: updates(v), lambda: plain.update(v), partial(products, *factors), repeats=9)
+    works = (lambda: updates(v)), (lambda: plain.update(v)), partial(products, *factors)
+    own, theirs, alone = seconds(*works, repeats=7, row=4)
     yield Row(f"TIRBM update, 784 K=1000 batch 200, {name}: over the plain version", own / theirs, over_plain)
     yield Row(f"the same, {name}: over four dense products, two up and two of statistics", own / alone, over_dense)

@@ -12,6 +12,7 @@ import sklearn
 import torch
 
 from benchmarks.timing import Row
+from orbitpool.kernels.compiled import library
 from orbitpool.kernels.products import SHORT
 
 RECORDED = Path(__file__).with_name("ratios.json")
@@ -27,6 +28,7 @@ def machine() -> dict[str, Any]:
         "cores": os.cpu_count(),
         "threads": torch.get_num_threads(),
         "bfloat16": SHORT,
+        "compiled": library() is not None,
         "python": platform.python_version(),
         "torch": torch.__version__,
         "scikit-learn": sklearn.__version__,

@@ -49,14 +49,19 @@ class Others:
         return (user + nice + system + sum(interrupts)) / os.sysconf("SC_CLK_TCK") - sum(os.times()[:4])
 
 
-def seconds(*works: Callable[[], object], repeats: int = 15) -> list[float]:
-    """Median seconds of each piece of work, after one warm-up."""
+def seconds(*works: Callable[[], object], repeats: int = 15, row: int = 1) -> list[float]:
+    """Median seconds of each piece of work, after one warm-up.
+
+    What takes milliseconds, and follows itself where it is used, is done several times in a row: the first time after a
+    pause wakes threads, and for how long the system then has them share a core is a matter of luck.
+    """
     times: list[list[float]] = [[] for _ in works]
     for turn in range(repeats + 1):
         for work, taken in zip(works, times, strict=True):
             sleep(PAUSE)
             start = perf_counter()
-            work()
+            for _ in range(row):
+                work()
             if turn:
-                taken.append(perf_counter() - start)
+                taken.append((perf_counter() - start) / row)
     return [median(taken) for taken in times]
