@@ -1,4 +1,4 @@
-"""The ratios that were recorded last, on each kind of processor, and whether others are worse."""
+"""The ratios that were recorded last, on each kind of machine, and whether others are worse."""
 
 import json
 import os
@@ -48,16 +48,20 @@ def measured(path: Path) -> dict[str, float]:
 
 
 def recorded() -> dict[str, float]:
-    """The ratios on such a processor, by name."""
-    ratios: dict[str, float] = _all().get(machine()["processor"], {}).get("ratios", {})
+    """The ratios on such a machine, by name."""
+    ratios: dict[str, float] = _all().get(_kind(machine()), {}).get("ratios", {})
     return ratios
 
 
+def _kind(machine: dict[str, Any]) -> str:
+    return machine["processor"] + ("" if machine["compiled"] else ", without a C compiler")
+
+
 def record(rows: Sequence[Row]) -> None:
-    """Keep what was measured, beside older ratios of such a processor and those of others."""
+    """Keep what was measured, beside older ratios of such a machine and those of others."""
     here = _measured(rows)
     here["ratios"] = recorded() | here["ratios"]
-    _write(RECORDED, _all() | {here["machine"]["processor"]: here})
+    _write(RECORDED, _all() | {_kind(here["machine"]): here})
 
 
 def note(rows: Sequence[Row]) -> None:

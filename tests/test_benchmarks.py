@@ -20,13 +20,18 @@ def test_what_is_noisy_not_timed_or_without_measure_is_not_held():
     assert held(rows, BEFORE) == (0, [])
 
 
-def test_each_kind_of_processor_has_its_own_record(tmp_path, monkeypatch):
+def test_each_kind_of_machine_has_its_own_record(tmp_path, monkeypatch):
+    def on(processor, compiled=True):
+        monkeypatch.setattr(record, "machine", lambda: {"processor": processor, "compiled": compiled})
+
     monkeypatch.setattr(record, "RECORDED", tmp_path / "ratios.json")
-    for processor, value in (("one", 0.4), ("other", 0.2), ("one", 0.3)):
-        monkeypatch.setattr(record, "machine", lambda processor=processor: {"processor": processor})
+    for machine, value in ((("one",), 0.4), (("other",), 0.2), (("one", False), 0.5), (("one",), 0.3)):
+        on(*machine)
         record.record([Row("a", value), Row(f"at {value}", value)])
     assert record.recorded() == {"a": 0.3, "at 0.4": 0.4, "at 0.3": 0.3}
-    monkeypatch.setattr(record, "machine", lambda: {"processor": "other"})
+    on("one", compiled=False)
+    assert record.recorded() == {"a": 0.5, "at 0.5": 0.5}
+    on("other")
     assert record.recorded() == {"a": 0.2, "at 0.2": 0.2}
-    monkeypatch.setattr(record, "machine", lambda: {"processor": "new"})
+    on("new")
     assert record.recorded() == {}
