@@ -54,7 +54,7 @@ def recorded() -> dict[str, float]:
 
 
 def _kind(machine: dict[str, Any]) -> str:
-    return machine["processor"] + ("" if machine["compiled"] else ", without a C compiler")
+    return f"{machine['processor']}{'' if machine['compiled'] else ', without a C compiler'}"
 
 
 def record(rows: Sequence[Row]) -> None:

@@ -12,6 +12,7 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
+import orbitpool
 from orbitpool.cli import app
 from orbitpool.report import Page, Picture, Section, write
 
@@ -46,12 +47,13 @@ def test_rows_are_run_listed_and_reported(tiny, tmp_path):
         assert f"{ours:.1f}" in text
 
 
-def test_help_is_instant():
+def test_help_and_version_are_instant():
     """Nothing heavy is imported before a command is chosen."""
     code = "import sys, orbitpool.cli; print('torch' in sys.modules, 'sklearn' in sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout == "False False\n"
     assert "reproduce" in command("--help").stdout
+    assert command("--version").stdout == f"orbitpool {orbitpool.__version__}\n"
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from orbitpool import __version__
 from orbitpool.progress import choose, result, say, showing
 
 # Threads that wait in a busy loop make everything several times slower when another program needs a core, threads that
@@ -56,6 +57,21 @@ Json = Annotated[
 ]
 Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="For all that is random.")]
 Strict = Annotated[bool, typer.Option("--strict", help="Stop at an image that cannot be read; else it is left out.")]
+
+
+def _say_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"orbitpool {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_say_version, is_eager=True, help="Say which version this is.")
+    ] = False,
+) -> None:
+    """What comes before a command."""
 
 
 @app.command()
