@@ -3,30 +3,31 @@
 import ctypes
 import multiprocessing
 import os
-import shutil
 import subprocess
 import sys
+import time
 
 import pytest
+import torch
 
-from orbitpool.kernels import compiled
+from compilers import CALLED, COMPILER, needs_compiler
+from orbitpool.kernels import compiled, native
 
 fresh = compiled.library.__wrapped__
-needs_compiler = pytest.mark.skipif(compiled.library() is None, reason="needs a C compiler")
 
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
     """Where libraries are kept."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    return tmp_path / "cache" / "orbitpool"
+    return tmp_path / "cache" / "orbitpool" / "native"
 
 
 @pytest.fixture
 def compiler(tmp_path, monkeypatch):
     """How often the compiler was called."""
     calls, script = tmp_path / "calls", tmp_path / "my cc"
-    script.write_text(f'#!/bin/sh\necho >> {calls}\nexec {shutil.which("cc")} "$@"\n')
+    script.write_text(f'#!/bin/sh\necho >> {calls}\nexec {COMPILER} "$@"\n')
     script.chmod(0o755)
     monkeypatch.setenv("CC", f"'{script}'")
     return lambda: len(calls.read_text().splitlines()) if calls.exists() else 0
@@ -47,16 +48,24 @@ def test_what_was_built_is_kept(folder, compiler):
 
 
 @needs_compiler
-@pytest.mark.parametrize("damage", [b"", b"\x7fELF and no more"])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda whole: b"",
+        lambda whole: whole[: len(whole) // 2],
+        lambda whole: bytes([*whole[:-40], whole[-40] ^ 1, *whole[-39:]]),
+    ],
+    ids=["empty", "cut", "changed"],
+)
 def test_what_is_damaged_is_built_anew(folder, compiler, damage):
-    folder.mkdir(parents=True)
-    kept = folder / f"native-{compiled._key([str(folder.parent.parent / 'my cc')])}.so"
-    kept.write_bytes(damage)
     assert works(fresh())
-    assert kept.stat().st_size > 1000
-    built = compiler()
+    (kept,) = folder.iterdir()
+    whole, built = kept.read_bytes(), compiler()
+    kept.unlink()  # the file that is in use stays as it is
+    kept.write_bytes(damage(whole))
     assert works(fresh())
-    assert compiler() == built
+    assert kept.read_bytes() == whole
+    assert compiler() == 2 * built
 
 
 @needs_compiler
@@ -69,8 +78,40 @@ def test_what_others_left_is_not_run(folder, compiler, monkeypatch):
 
 
 @needs_compiler
+@pytest.mark.parametrize("mode", [0o770, 0o755, 0o702])
+def test_where_others_could_write_nothing_is_run(folder, compiler, mode):
+    assert works(fresh())
+    assert folder.stat().st_mode & 0o777 == 0o700
+    folder.chmod(mode)
+    built = compiler()
+    assert works(fresh())
+    assert compiler() == 2 * built
+
+
+@needs_compiler
+def test_a_folder_that_is_relative_is_not_meant(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", "cache")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    assert works(fresh())
+    assert list(tmp_path.iterdir()) == [tmp_path / ".cache"]
+
+
+def test_another_source_compiler_or_processor_is_another_library(tmp_path, monkeypatch):
+    keys = [compiled._key(["cc"]), compiled._key(["cc", "-m32"])]
+    (tmp_path / "native.c").write_text("int other;")
+    monkeypatch.setattr(compiled, "SOURCE", tmp_path / "native.c")
+    keys.append(compiled._key(["cc"]))
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx512_f": False})
+    keys.append(compiled._key(["cc"]))
+    monkeypatch.setattr(compiled, "OPTIONS", ["-O1"])
+    keys.append(compiled._key(["cc"]))
+    assert len(set(keys)) == 5
+
+
+@needs_compiler
 def test_a_folder_that_cannot_be_written_to_is_done_without(folder):
-    folder.parent.mkdir()
+    folder.parent.mkdir(parents=True)
     folder.write_text("in the way")
     assert works(fresh())
     assert folder.read_text() == "in the way"
@@ -83,13 +124,38 @@ def test_without_a_compiler_there_is_none(folder, monkeypatch, compiler):
     assert not folder.exists()
 
 
-def test_a_compiler_that_hangs_is_given_up(monkeypatch, tmp_path):
-    script = tmp_path / "slow"
-    script.write_text("#!/bin/sh\nexec sleep 60\n")
+def test_a_compiler_that_hangs_is_given_up_with_all_it_started(monkeypatch, tmp_path):
+    script, left = tmp_path / "slow", tmp_path / "left"
+    script.write_text(f"#!/bin/sh\n(sleep 1; touch {left}) &\nsleep 60\n")
     script.chmod(0o755)
     monkeypatch.setenv("CC", str(script))
     monkeypatch.setattr(compiled, "PATIENCE", 0.2)
     assert fresh() is None
+    time.sleep(1.5)
+    assert not left.exists()
+
+
+@needs_compiler
+def test_ctrl_c_does_not_reach_the_compiler(folder, tmp_path, monkeypatch):
+    """A terminal tells all of a program's process group; here the compiler does, and goes on."""
+    script, program = tmp_path / "interrupting", tmp_path / "program.py"
+    script.write_text(f'#!/bin/sh\nkill -INT -$PROGRAM\nsleep 0.2\nexec {COMPILER} "$@"\n')
+    script.chmod(0o755)
+    program.write_text(
+        "import os, signal\n"
+        "from orbitpool.kernels.compiled import library\n"
+        "os.environ['PROGRAM'], told = str(os.getpgrp()), []\n"
+        "signal.signal(signal.SIGINT, lambda *_: told.append(1))\n"
+        "print(library() is not None, bool(told))\n"
+    )
+    monkeypatch.setenv("CC", str(script))
+    run = subprocess.run([sys.executable, program], capture_output=True, text=True, start_new_session=True, check=True)
+    assert run.stdout == "True True\n"
+
+
+def test_a_library_without_what_is_asked_of_it_is_none(monkeypatch):
+    monkeypatch.setattr(native, "library", lambda: ctypes.CDLL(None))
+    assert native._functions.__wrapped__() == {}
 
 
 def test_without_a_home_there_is_none(monkeypatch):
@@ -122,5 +188,5 @@ def test_several_programs_may_build_at_once(folder):
 @needs_compiler
 def test_the_compiler_warns_of_nothing(tmp_path):
     strict = ["-Wall", "-Wextra", "-Werror", "-Wno-unknown-pragmas"]
-    command = ["cc", *compiled.OPTIONS, *strict, "-c", str(compiled.SOURCE), "-o", str(tmp_path / "x.o")]
+    command = [CALLED, *compiled.OPTIONS, *strict, "-c", str(compiled.SOURCE), "-o", str(tmp_path / "x.o")]
     assert subprocess.run(command, capture_output=True, text=True).stderr == ""

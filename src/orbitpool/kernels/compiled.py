@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import ctypes
-import hashlib
 import os
 import platform
 import shlex
+import signal
 import subprocess
 import sys
 from contextlib import suppress
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -20,46 +21,75 @@ from orbitpool.wholefile import whole
 
 SOURCE = Path(__file__).with_name("native.c")
 OPTIONS = ["-std=gnu11", "-O3", "-march=native", "-fopenmp", "-fno-math-errno", "-fno-trapping-math", "-fPIC"]
-PATIENCE = 60  # seconds for a compiler, which takes one
+PATIENCE = 30  # seconds for a compiler, which takes one
 HINDRANCES = (OSError, subprocess.SubprocessError, ValueError, RuntimeError)  # no compiler, no space, $CC, no home
 
 
 @cache
 def library() -> ctypes.CDLL | None:
     """What `native.c` becomes, or None where nothing builds it: then torch does the same, in more time."""
-    if sys.platform != "linux" or os.environ.get("ORBITPOOL_NATIVE") == "0":
+    if not wanted():
         return None
     with suppress(*HINDRANCES):
         compiler = shlex.split(os.environ.get("CC") or "cc")
-        kept = _folder() / f"native-{_key(compiler)}.so"
-        with suppress(OSError):  # not there yet, or damaged
-            if kept.stat().st_uid == os.getuid():  # what others have left there is not run
-                return ctypes.CDLL(str(kept))
+        kept = _folder() / f"{_key(compiler)}.so"
+        with suppress(OSError):
+            return _load(kept)
         return _built(compiler, kept)
     return None
 
 
+def wanted() -> bool:
+    """Whether there is to be a library, if there can be."""
+    return sys.platform == "linux" and os.environ.get("ORBITPOOL_NATIVE") != "0"
+
+
+def _load(kept: Path) -> ctypes.CDLL:
+    """What was kept, if only its user could write there, and it is as it was written."""
+    folder = kept.parent.lstat()
+    if folder.st_uid != os.getuid() or folder.st_mode & 0o077:
+        raise PermissionError(f"{kept.parent} is not its user's alone; chmod 700 makes it so")
+    content = kept.read_bytes()
+    if sha256(content[:-32]).digest() != content[-32:]:
+        raise OSError(f"{kept} is damaged")
+    return ctypes.CDLL(str(kept))
+
+
 def _built(compiler: list[str], kept: Path) -> ctypes.CDLL:
     """The library, fresh from the compiler, and kept for the next program, if it may be."""
-    with TemporaryDirectory() as folder:
+    with TemporaryDirectory(prefix="orbitpool-") as folder:
         built, parts = Path(folder) / "native.so", Path(folder) / "native.o"
         # Not linked to a library of threads: names that are left open are found in the one that torch has loaded.
         for step in ([*OPTIONS, "-c", str(SOURCE), "-o", str(parts)], ["-shared", str(parts), "-o", str(built)]):
-            subprocess.run([*compiler, *step], check=True, capture_output=True, timeout=PATIENCE)  # noqa: S603
-        loaded = ctypes.CDLL(str(built))
+            _run([*compiler, *step])
+        content = built.read_bytes()
         with suppress(OSError):
-            kept.parent.mkdir(parents=True, exist_ok=True)
+            kept.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with whole(kept) as file:
-                file.write(built.read_bytes())
-    return loaded
+                file.write(content + sha256(content).digest())
+            return _load(kept)
+        return ctypes.CDLL(str(built))
+
+
+def _run(command: list[str]) -> None:
+    """Have a compiler work, which Ctrl-C does not reach, and which is ended with all it has started if it hangs."""
+    none = subprocess.DEVNULL
+    with subprocess.Popen(command, stdin=none, stdout=none, stderr=none, start_new_session=True) as compiler:  # noqa: S603
+        try:
+            status = compiler.wait(PATIENCE)
+        except BaseException:
+            os.killpg(compiler.pid, signal.SIGKILL)
+            raise
+    if status:
+        raise subprocess.CalledProcessError(status, command)
 
 
 def _folder() -> Path:
-    chosen = os.environ.get("XDG_CACHE_HOME")
-    return (Path(chosen) if chosen else Path.home() / ".cache") / "orbitpool"
+    chosen = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    return (chosen if chosen.is_absolute() else Path.home() / ".cache") / "orbitpool" / "native"
 
 
 def _key(compiler: list[str]) -> str:
-    """Of what another library would come from: source, compiler, and processors, who may share a home."""
+    """Of what another library would come from: source, the compiler's name, and processors, who may share a home."""
     processor = platform.machine(), sorted(torch.cpu.get_capabilities().items())
-    return hashlib.sha256(repr((SOURCE.read_bytes(), OPTIONS, compiler, processor)).encode()).hexdigest()[:16]
+    return sha256(repr((SOURCE.read_bytes(), OPTIONS, compiler, processor)).encode()).hexdigest()[:16]

@@ -21,7 +21,7 @@ def descend_(
         step = -rate * gradient
     else:
         step = correlate([(h, u, -rate * alpha) for h, u, alpha in gradient], t.dtype)
-    if native.ready(t, velocity, step):
+    if native.ready(t, velocity, step) and t.shape == step.shape:
         return native.descend_(t, velocity, step, momentum, rate * decay)
     torch.add(step, velocity, alpha=momentum, out=velocity)
     if decay:

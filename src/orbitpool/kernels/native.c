@@ -8,11 +8,13 @@
 #include <string.h>
 
 #define BLOCK 256 /* inputs or pixels at a time: a few rows of them stay in the first cache */
+#define ALONE 32768 /* numbers, up to which one thread has done them before others are awake */
 #define OFF (-1)  /* the pose of a filter that is not there */
 #define LEAST (-80.0f) /* whose exponential is taken as nought: what is smaller slows processors down */
 
 #define EACH(i, n) _Pragma("omp simd") for (long i = 0; i < (n); i++)
-#define SHARED _Pragma("omp parallel for schedule(static)")
+#define PRAGMA(words) _Pragma(#words)
+#define SHARED(work) PRAGMA(omp parallel for schedule(static) if ((work) > ALONE))
 
 static inline long least(long a, long b) { return a < b ? a : b; }
 
@@ -56,26 +58,26 @@ static inline float chance(uint64_t seed, uint64_t place)
 /* n numbers from a place on, or at the places that are listed there. */
 static inline void load(float *x, const void *from, int brief, long at, const int64_t *listed, long n)
 {
-    const uint16_t *few = from;
-    const float *many = from;
+    const uint16_t *shorts = from;
+    const float *floats = from;
     if (brief && listed)
-        EACH(i, n) x[i] = lengthened(few[at + listed[i]]);
+        EACH(i, n) x[i] = lengthened(shorts[at + listed[i]]);
     else if (brief)
-        EACH(i, n) x[i] = lengthened(few[at + i]);
+        EACH(i, n) x[i] = lengthened(shorts[at + i]);
     else if (listed)
-        EACH(i, n) x[i] = many[at + listed[i]];
+        EACH(i, n) x[i] = floats[at + listed[i]];
     else
-        EACH(i, n) x[i] = many[at + i];
+        EACH(i, n) x[i] = floats[at + i];
 }
 
 static inline void store(void *to, int brief, long at, const float *x, long n)
 {
-    uint16_t *few = (uint16_t *)to + at;
-    float *many = (float *)to + at;
+    uint16_t *shorts = (uint16_t *)to + at;
+    float *floats = (float *)to + at;
     if (brief)
-        EACH(i, n) few[i] = shortened(x[i]);
+        EACH(i, n) shorts[i] = shortened(x[i]);
     else
-        EACH(i, n) many[i] = x[i];
+        EACH(i, n) floats[i] = x[i];
 }
 
 /* Four quarters of row k, of which `part` has the even part, the odd one and two more: n of m numbers of each.
@@ -143,7 +145,7 @@ static inline void draw(const float *p, long S, long N, long n, uint64_t seed, l
 void infer(const void *const *part, int brief, const float *bias, long K, long S, long N, float *p, float *z,
            float *mean, int32_t *pose, uint64_t seed, long first, long batch)
 {
-    SHARED for (long k = 0; k < K; k++)
+    SHARED(K * S * N) for (long k = 0; k < K; k++)
     {
         memset(mean + k * S, 0, sizeof(float) * S);
         for (long at = 0; at < N; at += BLOCK) {
@@ -175,7 +177,7 @@ void infer(const void *const *part, int brief, const float *bias, long K, long S
 /* p times 1 - weight_k (1 - z), in place, and its mean over inputs. */
 void tilt(float *p, const float *z, const float *weight, long K, long S, long N, float *mean)
 {
-    SHARED for (long k = 0; k < K; k++)
+    SHARED(K * S * N) for (long k = 0; k < K; k++)
     {
         memset(mean + k * S, 0, sizeof(float) * S);
         for (long at = 0; at < N; at += BLOCK) {
@@ -198,7 +200,7 @@ void split(const void *x, int brief, long K, long columns, const int64_t *listed
            const long *place, const long *width, int brief_parts)
 {
     long quarter = part[1] ? m : 0, whole = columns - 4 * quarter; /* what is not taken apart follows in the first part */
-    SHARED for (long k = 0; k < K; k++)
+    SHARED(K * columns) for (long k = 0; k < K; k++)
     {
         float a[BLOCK], b[BLOCK], c[BLOCK], d[BLOCK], *some[4] = {a, b, c, d};
         for (long at = 0; at < quarter; at += BLOCK) {
@@ -229,7 +231,7 @@ void split(const void *x, int brief, long K, long columns, const int64_t *listed
 /* Factor times what `split` takes apart, but for factors of two and four, (K, 4 m + fixed), in the order that is listed. */
 void unite(const void *const *part, int brief, long K, long m, long fixed, const int64_t *listed, float factor, float *x)
 {
-    SHARED for (long k = 0; k < K; k++)
+    SHARED(K * 4 * m) for (long k = 0; k < K; k++)
     {
         float *row = x + k * (4 * m + fixed), quarter[4][BLOCK];
         for (long at = 0; at < m; at += BLOCK) {
@@ -251,7 +253,7 @@ void unite(const void *const *part, int brief, long K, long m, long fixed, const
 void add_up(const int32_t *pose, const void *W, int brief, long K, long S, long N, long D, long first, long last,
             float *sum)
 {
-    SHARED for (long row = first; row < last; row++)
+    SHARED((last - first) * K) for (long row = first; row < last; row++)
     {
         float *own = sum + (row - first) * S * D;
         memset(own, 0, sizeof(float) * S * D);
@@ -271,7 +273,7 @@ void add_up(const int32_t *pose, const void *W, int brief, long K, long S, long 
 /* velocity = momentum velocity + step - decay t, and t += velocity. */
 void descend(float *t, float *velocity, const float *step, long size, float momentum, float decay)
 {
-    _Pragma("omp parallel for simd schedule(static)") for (long i = 0; i < size; i++)
+    PRAGMA(omp parallel for simd schedule(static) if (size > ALONE)) for (long i = 0; i < size; i++)
     {
         velocity[i] = momentum * velocity[i] + step[i] - decay * t[i];
         t[i] += velocity[i];

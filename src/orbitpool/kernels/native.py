@@ -17,7 +17,7 @@ from torch import Tensor
 from orbitpool.kernels.compiled import library
 from orbitpool.kernels.matrices import unwatched
 
-LONG = (torch.float32,)
+FULL = (torch.float32,)
 BRIEF = {torch.float32: 0, torch.bfloat16: 1}  # either kind of number, and whether it is short
 TYPES = {"p": c_void_p, "i": c_int, "l": c_long, "u": c_uint64, "f": c_float}
 ARGUMENTS = {
@@ -32,35 +32,37 @@ ARGUMENTS = {
 
 @cache
 def _functions() -> dict[str, Any]:
-    """By name; none where there is no library."""
+    """By name; none where there is no library that has them all."""
     loaded = library()
-    found = {} if loaded is None else {name: getattr(loaded, name) for name in ARGUMENTS}
+    if not all(hasattr(loaded, name) for name in ARGUMENTS):
+        return {}
+    found = {name: getattr(loaded, name) for name in ARGUMENTS}
     for name, function in found.items():
         function.argtypes, function.restype = [TYPES[letter] for letter in ARGUMENTS[name]], None
     return found
 
 
-def ready(*tensors: Tensor, kinds: Collection[torch.dtype] = LONG) -> bool:
+def ready(*tensors: Tensor, kinds: Collection[torch.dtype] = FULL) -> bool:
     """Whether such numbers are for these functions: on a CPU, row by row in memory, and nobody wants gradients."""
     fit = all(x.device.type == "cpu" and x.dtype in kinds and x.is_contiguous() for x in tensors)
     return fit and unwatched() and bool(_functions())
 
 
 def infer(
-    products: Sequence[Tensor], b: Tensor, n: int, lot: tuple[int, int, int] | None = None
+    products: Sequence[Tensor], b: Tensor, n: int, *, seed: int | None = None, first: int = 0, batch: int = 0
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Probability of each pose, (N, K, S), and of any, (N, K), the mean of the first, (K, S), and poses drawn, (N, K).
 
-    From what `products.answers` gives, in its place if it fits. None are drawn without a `lot`: a seed, and how many
-    inputs of how many in all come before these.
+    From what `products.answers` gives, in its place if it fits. None are drawn without a seed; with one, these inputs
+    get the numbers of those from `first` on in such a batch.
     """
     K, S = b.shape
     in_place = len(products) == 1 and products[0].dtype == b.dtype
     p = products[0].view(K, S, n) if in_place else b.new_empty(K, S, n)
     z, mean = b.new_empty(K, n), torch.empty_like(b)
-    pose = torch.empty(K if lot else 0, n, dtype=torch.int32)
-    made = p, z, mean, pose if lot else None
-    _call("infer", _addresses(products), BRIEF[products[0].dtype], b, K, S, n, *made, *(lot or (0, 0, 0)))
+    pose = b.new_empty(0 if seed is None else K, n, dtype=torch.int32)
+    made, numbers = (p, z, mean, None if seed is None else pose), (seed or 0, first, batch)
+    _call("infer", _addresses(products), BRIEF[products[0].dtype], b, K, S, n, *made, *numbers)
     return p.permute(2, 0, 1), z.T, mean, pose.T
 
 
@@ -68,7 +70,7 @@ def tilt_(p: Tensor, z: Tensor, weight: Tensor) -> Tensor:
     """`poses.tilt_` by cost times slope, (K,)."""
     n, K, S = p.shape
     mean = p.new_empty(K, S)
-    _call("tilt", p, z.T.contiguous(), weight.contiguous(), K, S, n, mean)
+    _call("tilt", p.permute(1, 2, 0), z.T, weight, K, S, n, mean)
     return mean
 
 
@@ -102,7 +104,7 @@ def unite(parts: Sequence[Tensor], pixels: Tensor, factor: float) -> Tensor:
     """Factor times what `apart` takes apart, but for factors of two and four, (K, D)."""
     even, odd, _ = parts
     (K, m), D = odd.shape, len(pixels)
-    x = torch.empty(K, D)
+    x = odd.new_empty(K, D, dtype=torch.float32)
     _call("unite", _addresses(parts), BRIEF[odd.dtype], K, m, even.shape[1] - m, pixels, factor, x)
     return x
 
@@ -113,7 +115,7 @@ def add_up(pose: Tensor, W: Tensor, n_poses: int, rows: int) -> Iterator[Tensor]
     each = pose.T.int().contiguous()
     for first in range(0, N, rows):
         last = min(N, first + rows)
-        sums = torch.empty(last - first, n_poses, D)
+        sums = W.new_empty(last - first, n_poses, D, dtype=torch.float32)
         _call("add_up", each, W, BRIEF[W.dtype], K, n_poses, N, D, first, last, sums)
         yield sums
 
@@ -124,9 +126,15 @@ def descend_(t: Tensor, velocity: Tensor, step: Tensor, momentum: float, decay: 
 
 
 def _call(name: str, *given: Any) -> None:
-    _functions()[name](*(x.data_ptr() if isinstance(x, Tensor) else x for x in given))
+    _functions()[name](*(_address(x) if isinstance(x, Tensor) else x for x in given))
 
 
 def _addresses(parts: Sequence[Tensor]) -> Any:
     """Of up to three matrices."""
-    return (c_void_p * 3)(*(part.data_ptr() for part in parts))
+    return (c_void_p * 3)(*map(_address, parts))
+
+
+def _address(x: Tensor) -> int:
+    if not x.is_contiguous():
+        raise ValueError(f"numbers of shape {tuple(x.shape)} lie {x.stride()} apart; copy them row by row")
+    return x.data_ptr()

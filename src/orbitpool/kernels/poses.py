@@ -63,7 +63,7 @@ def infer(
         return kernels.infer_(respond(u, W), b, n, generator, part)
     if native.ready(b):
         seed = int(torch.empty((), dtype=torch.int64).random_(generator=generator))
-        p, z, _, pose = native.infer(answers(u, W), b, n, (seed, part.own.start, part.n))
+        p, z, _, pose = native.infer(answers(u, W), b, n, seed=seed, first=part.own.start, batch=part.n)
         return p, z, pose if b.shape[1] > 1 else (pose != orbit.OFF)[..., None]
     p, z = orbit.infer_(respond(u, W, b))
     if p.is_cuda:
@@ -102,7 +102,7 @@ def tilt_(p: Tensor, z: Tensor, cost: float, slope: Tensor, n: int) -> Tensor:
 
         return kernels.tilt_(p, z, cost, slope, n)
     weight = cost * slope
-    if native.ready(p.permute(1, 2, 0)):
+    if native.ready(p.permute(1, 2, 0), z.T, weight):
         return native.tilt_(p, z, weight)
     p *= torch.addcmul(1 - weight, weight, z)[..., None]
     return _mean(p)
