@@ -23,7 +23,7 @@ from orbitpool.experiments import images
 from orbitpool.experiments.making import fit
 from orbitpool.experiments.recipes import Recipe, select
 from orbitpool.kernels import reduce_templates
-from orbitpool.learners import Diverged, tirbm
+from orbitpool.learners import Diverged, contrast
 
 COLUMNS = ("row", "different", "seed", "accuracy", "C", "seconds", "device")
 
@@ -38,7 +38,7 @@ def tried(
     features = images.make_features(recipe, seed, device)
     name = torch.cuda.get_device_name(place) if place.type == "cuda" else "cpu"
     approximate = (
-        patch.object(tirbm, "tilt_", _tilt_approximately)
+        patch.object(contrast, "tilt_", _tilt_approximately)
         if different.get("gradient") == "approximate"
         else nullcontext()
     )
