@@ -62,7 +62,7 @@ def infer(
 
         return kernels.infer_(respond(u, W), b, n, generator, part)
     if native.ready(b):
-        seed = int(torch.empty((), dtype=torch.int64).random_(generator=generator))
+        seed = int(torch.empty((), dtype=torch.int64, device=b.device).random_(generator=generator))
         p, z, _, pose = native.infer(answers(u, W), b, n, seed=seed, first=part.own.start, batch=part.n)
         return p, z, pose if b.shape[1] > 1 else (pose != orbit.OFF)[..., None]
     p, z = orbit.infer_(respond(u, W, b))

@@ -43,7 +43,8 @@ def answers(u: Moved, W: Filters) -> Sequence[Tensor]:
 def respond(u: Moved, W: Filters, bias: Tensor | None = None) -> Tensor:
     """Logits w_j' T_s v + b_js, (N, K, S), in the float type of the bias; without one, short numbers may stay short."""
     n, S = u.shape[:2]
-    a = merged(answers(u, W)).view(-1, S, n).permute(2, 0, 1)
+    a = merged(answers(u, W))
+    a = a.view(len(a), S, n).permute(2, 0, 1)
     return a if bias is None else a.to(bias.dtype).add_(bias)
 
 
