@@ -15,10 +15,10 @@ model move its poses while it learns its filters.
 
 import warnings
 from math import pi, radians
+from tempfile import TemporaryDirectory
 
 import matplotlib.pyplot as plt
 import numpy as np
-from PIL import Image
 
 from orbitpool import TIRBM, LinearSVM, datasets
 from orbitpool import transforms as T
@@ -52,9 +52,10 @@ print(*operators.labels, sep="\n")
 # Each operator is a sparse matrix of 256 x 256 weights that nothing but pairs has taught. The grid shows where the
 # pixels of the turned image are taken from.
 
-sheet = draw_operators(operators, data.X_train[7], "operators.png")
+with TemporaryDirectory() as folder:
+    sheet = plt.imread(draw_operators(operators, data.X_train[7], f"{folder}/operators.png"))
 figure, ax = plt.subplots(figsize=(7, 6), layout="constrained")
-ax.imshow(Image.open(sheet))
+ax.imshow(sheet)
 ax.axis("off")
 plt.show()
 
