@@ -1,39 +1,59 @@
-"""Whether rounded products cost accuracy: `PYTHONPATH=src python -m lab.precision --data-dir data`, on a GPU.
+"""Whether what is fast costs accuracy: `PYTHONPATH=src python -m lab.precision --data-dir data`.
 
-A row of Table 2 as the recipe has it, with the fast path and with float32 throughout, three seeds each: accuracy in
-cross-validation on the training images, in results/lab/precision.csv.
+Rows of Tables 1 and 2 as their recipes have them, once by the fast path (products of bfloat16 numbers; Triton on a GPU,
+C on a CPU) and once by torch alone in float32. A line of results/lab/precision.csv is one try: the accuracy in
+cross-validation on the training (and validation) images, its C, and the seconds it took. Lines of path "full" are of
+float32 by the kernels of a GPU; their C was not kept.
 """
 
 import argparse
-import csv
+from functools import partial
+from itertools import product
 from pathlib import Path
-from statistics import mean, stdev
+from typing import Any
+from unittest.mock import patch
+
+import torch
 
 from lab.judging import tried
+from lab.keeping import keep
 from orbitpool.experiments.recipes import select
+from orbitpool.kernels import native, products
 
-ROWS, SEEDS = ("TIOMP combined",), range(3)
+COLUMNS = ("row", "filters", "path", "seed", "device", "accuracy", "C", "seconds")
+TABLES = {"rot TIRBM": "table1", "TIOMP combined": "table2"}
+PRECISION = {"fast": "bfloat16", "torch": "full"}  # of each path
+
+
+def compared(row: str, filters: int, path: str, seed: int, device: str, data_dir: Path | None) -> tuple[str, ...]:
+    """Accuracy, its C, and seconds."""
+    recipe, alone, precision = select(TABLES[row], [row])[0], path == "torch", {"precision": PRECISION[path]}
+    different: dict[str, Any] = {"parameters": {**recipe.parameters, **precision, "n_components": filters}}
+    if recipe.conv is not None:
+        different["conv"] = precision
+    functions: Any = dict if alone else native._functions  # none, or those in C
+    with (
+        patch.object(products, "TRITON", products.TRITON and not alone),
+        patch.object(native, "_functions", functions),
+    ):
+        _, *measured, _ = tried(TABLES[row], row, different, data_dir, device, seed)
+    return tuple(measured)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", nargs="+", choices=TABLES, default=list(TABLES))
+    parser.add_argument("--filters", type=int, help="instead of as many as the recipe has")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--data-dir", type=Path)
     parser.add_argument("--out", type=Path, default=Path("results/lab/precision.csv"))
     given = parser.parse_args()
-    with given.out.open("w", newline="") as file:
-        out = csv.writer(file)
-        out.writerow(("row", "precision", "seed", "accuracy", "seconds"))
-        for row in ROWS:
-            recipe = select("table2", [row])[0]
-            for precision in ("auto", "full"):
-                different = {
-                    "parameters": {**recipe.parameters, "precision": precision},
-                    "conv": {**(recipe.conv or {}), "precision": precision},
-                }
-                lines = [tried("table2", row, different, given.data_dir, "cuda", seed) for seed in SEEDS]
-                out.writerows((row, precision, line[0], line[1], line[3]) for line in lines)
-                scores = [float(line[1]) for line in lines]
-                print(f"{row}, {precision}: {mean(scores):.2f} ± {stdev(scores):.2f} of {scores}", flush=True)
+    tries = (
+        (row, given.filters or select(TABLES[row], [row])[0].parameters["n_components"], path, seed, given.device)
+        for row, seed, path in product(given.rows, range(given.seeds), PRECISION)
+    )
+    keep(given.out, COLUMNS, tries, partial(compared, data_dir=given.data_dir))
 
 
 if __name__ == "__main__":
