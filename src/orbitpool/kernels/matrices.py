@@ -22,11 +22,16 @@ ONEDNN = (
 
 def multiply(a: Tensor, b: Tensor) -> Tensor:
     """The product of two matrices, as `a @ b`; row by row in memory."""
-    if not (ONEDNN and _fit(a, b)):
-        return a @ b
-    b = b if b.is_contiguous() or b.T.is_contiguous() else b.contiguous()  # with gaps it would take forever
-    product: Tensor = _linear(a, b.T, None, "none", [], "")
-    return product
+    if ONEDNN and _fit(a, b):
+        product: Tensor = _linear(a, _close(b).T, None, "none", [], "")  # gaps would take forever
+        return product
+    # With AMX, oneDNN multiplies what lies in gaps by nought, which spoils sums if it is not a number (its issue 5717).
+    return (_close(a) if a.dtype == torch.bfloat16 else a) @ b
+
+
+def _close(x: Tensor) -> Tensor:
+    """The same matrix, without gaps between its rows or columns."""
+    return x if x.is_contiguous() or x.T.is_contiguous() else x.contiguous()
 
 
 def _fit(a: Tensor, b: Tensor) -> bool:
