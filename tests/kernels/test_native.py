@@ -10,7 +10,7 @@ from torch.testing import assert_close
 from compilers import needs_compiler
 from orbitpool import TIRBM, kernels, orbit, together
 from orbitpool import transforms as T
-from orbitpool.kernels import native
+from orbitpool.kernels import cells, native
 from orbitpool.kernels.turning import beside
 from orbitpool.together import Part
 
@@ -72,6 +72,25 @@ def test_every_part_of_an_update_is_what_torch_makes_of_it(transforms, channels,
     for dense in (0.0, 1.0):
         monkeypatch.setattr(kernels.poses, "DENSE", dense)
         same(lambda: kernels.generate_drawn(pose, W, transforms, v.shape), **close)
+
+
+@pytest.mark.parametrize("how", ["logsumexp", "max"])
+@pytest.mark.parametrize("two_sided", [False, True])
+@pytest.mark.parametrize("S", [1, 4, 7, 16])
+@pytest.mark.parametrize("D", [25, 192, 121])
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+@pytest.mark.parametrize("size", [0.1, 3.0, 300.0])
+def test_features_are_what_torch_makes_of_the_same_responses(how, two_sided, S, D, kind, size, generator, monkeypatch):
+    x, t = torch.randn(2, 63, D, generator=generator), size * torch.randn(37, S, D, generator=generator) / D**0.5
+    poses, b, cell = cells.by_pose(t.to(kind)), torch.randn(37, S, generator=generator) - 3, torch.arange(63) % 4
+    x[0, 5, 0], x[0, 6, 0], x[0, 7, 0] = float("inf"), -float("inf"), float("nan")  # cells 1, 2 and 3 of one image
+    for responses in (1000, 2**18):
+        monkeypatch.setattr(cells, "RESPONSES", responses)
+        z = same(
+            lambda: cells.encode_cells(x, poses, b, cell, 4, how, 0.25, two_sided), rtol=1e-4, atol=1e-5, equal_nan=True
+        )
+        assert z[0, 3].isnan().all()
+        assert z[1].isfinite().all()
 
 
 def test_filters_of_many_pixels_are_taken_apart_and_put_together(generator):

@@ -1,21 +1,23 @@
 """Dense encoding on a CPU: features of patches, summed over cells, in pieces that stay in cache.
 
-`Encoder.folded` followed by a sum over each cell is the definition; `dense.encode_cells` does the same on a GPU.
+`Encoder.folded` followed by a sum over each cell is the definition; `dense.encode_cells` does the same on a GPU. Where
+there is a compiler, `native.encode` passes over responses once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import torch
 from torch import Tensor
 
 from orbitpool import orbit
+from orbitpool.kernels import native
 from orbitpool.kernels.matrices import multiply
 from orbitpool.kernels.turning import lengthened
 
 PATCHES = 2048  # patches that are encoded best at a time
-RESPONSES = 2**19  # responses in one pose at a time
+RESPONSES = 2**18  # responses in one pose at a time
 
 Pose = tuple[Tensor, Tensor]  # pixels that some template looks at, (d,), and what templates have there, (K, d)
 
@@ -65,7 +67,13 @@ def encode_cells(
         def respond(some: slice = some) -> Iterator[Tensor]:
             return (multiply(t[some], seen) for t, seen in looks)
 
-        sides = _peaks(respond(), alpha, two_sided) if how == "max" else _probabilities(respond, b[:, some], two_sided)
+        if native.ready(member):
+            bias = None if how == "max" else b[:, some, 0].contiguous()
+            sides: Iterable[Tensor] = native.encode(respond(), bias, S, alpha, out.shape[2])
+        elif how == "max":
+            sides = _peaks(respond(), alpha, two_sided)
+        else:
+            sides = _probabilities(respond, b[:, some], two_sided)
         for side, z in enumerate(sides):
             sums = member @ z.view(-1, P).T
             out[:, :, side, some] = sums.view(cells, -1, n).permute(2, 0, 1)

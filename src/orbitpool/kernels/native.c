@@ -11,6 +11,7 @@
 #define ALONE 32768 /* numbers, up to which one thread has done them before others are awake */
 #define OFF (-1)  /* the pose of a filter that is not there */
 #define LEAST (-80.0f) /* whose exponential is taken as nought: what is smaller slows processors down */
+#define MOST 40.0f /* logits from which on probabilities are one */
 
 #define EACH(i, n) _Pragma("omp simd") for (long i = 0; i < (n); i++)
 #define PRAGMA(words) _Pragma(#words)
@@ -21,6 +22,8 @@ static inline long least(long a, long b) { return a < b ? a : b; }
 static inline uint32_t bits(float x) { uint32_t y; memcpy(&y, &x, 4); return y; }
 static inline float number(uint32_t x) { float y; memcpy(&y, &x, 4); return y; }
 
+static inline float larger(float a, float b) { return a > b || a != a ? a : b; } /* or what is not a number */
+
 static inline float lengthened(uint16_t x) { return number((uint32_t)x << 16); }
 
 static inline uint16_t shortened(float x) /* to the nearest; of two that are as near, to the even one */
@@ -29,7 +32,7 @@ static inline uint16_t shortened(float x) /* to the nearest; of two that are as 
     return (uint16_t)(x != x ? 0x7fc0 : (y + 0x7fff + ((y >> 16) & 1)) >> 16);
 }
 
-/* e^x for x up to nought, to two units in the last place, by the polynomial of the Cephes library. */
+/* e^x for x up to 88, to two units in the last place, by the polynomial of the Cephes library. */
 static inline float exponential(float x)
 {
     float z = x < LEAST ? LEAST : x; /* not a number stays that */
@@ -247,6 +250,36 @@ void unite(const void *const *part, int brief, long K, long m, long fixed, const
             row[listed[4 * m + f]] = factor * some;
         }
     }
+}
+
+/* Take responses in poses `from` to `to` of S, (K, N) each, into features z, (sides, K, N); on a second side those of -a.
+
+   Features are probabilities of any pose, with biases (S, K), or without them what the largest response has above alpha. */
+void encode(const void *const *a, int brief, const float *bias, long K, long N, long from, long to, long S, float alpha,
+            int sides, float *z)
+{
+    SHARED((to - from) * K * N) for (long k = 0; k < K; k++)
+        for (long at = 0; at < N; at += BLOCK) {
+            long n = least(BLOCK, N - at);
+            for (int side = 0; side < sides; side++) {
+                float sign = side ? -1 : 1, x[BLOCK], on[BLOCK], *own = z + (side * K + k) * N + at;
+                EACH(i, n) on[i] = from ? own[i] : bias ? 0 : alpha;
+                for (long s = from; s < to; s++) {
+                    load(x, a[s - from], brief, k * N + at, 0, n);
+                    EACH(i, n) x[i] = sign * x[i] + (bias ? bias[s * K + k] : 0);
+                    if (bias)
+                        EACH(i, n) on[i] += exponential(x[i] > MOST ? MOST : x[i]);
+                    else
+                        EACH(i, n) on[i] = larger(x[i], on[i]);
+                }
+                if (to < S)
+                    EACH(i, n) own[i] = on[i];
+                else if (bias)
+                    EACH(i, n) own[i] = on[i] / (on[i] + 1);
+                else
+                    EACH(i, n) own[i] = on[i] - alpha;
+            }
+        }
 }
 
 /* Sums of the filters that are on, in each pose of inputs first to last: (last - first, S, D). */

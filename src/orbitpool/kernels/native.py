@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from ctypes import c_float, c_int, c_long, c_uint64, c_void_p
 from functools import cache
+from itertools import islice
 from typing import Any
 
 import torch
@@ -17,6 +18,7 @@ from torch import Tensor
 from orbitpool.kernels.compiled import library
 from orbitpool.kernels.matrices import unwatched
 
+HELD = 4  # responses at a time, one to a pose
 FULL = (torch.float32,)
 BRIEF = {torch.float32: 0, torch.bfloat16: 1}  # either kind of number, and whether it is short
 TYPES = {"p": c_void_p, "i": c_int, "l": c_long, "u": c_uint64, "f": c_float}
@@ -25,6 +27,7 @@ ARGUMENTS = {
     "tilt": "ppplllp",
     "split": "pillplpppi",
     "unite": "pilllpfp",
+    "encode": "piplllllfip",
     "add_up": "ppillllllp",
     "descend": "ppplff",
 }
@@ -109,6 +112,21 @@ def unite(parts: Sequence[Tensor], pixels: Tensor, factor: float) -> Tensor:
     return x
 
 
+def encode(responses: Iterator[Tensor], bias: Tensor | None, S: int, alpha: float, sides: int) -> Tensor:
+    """Features (sides, K, N), those of -a last, from responses a in each of S poses, (K, N).
+
+    Probabilities of any pose, with biases (S, K), or without them what the largest response has above alpha.
+    """
+    for first in range(0, S, HELD):
+        some = list(islice(responses, HELD))
+        if not first:
+            K, n = some[0].shape
+            z = some[0].new_empty(sides, K, n, dtype=torch.float32)
+        poses = first, first + len(some), S
+        _call("encode", _addresses(some), BRIEF[some[0].dtype], bias, K, n, *poses, alpha, sides, z)
+    return z
+
+
 def add_up(pose: Tensor, W: Tensor, n_poses: int, rows: int) -> Iterator[Tensor]:
     """`poses._add_up`."""
     (N, K), D = pose.shape, W.shape[1]
@@ -130,8 +148,8 @@ def _call(name: str, *given: Any) -> None:
 
 
 def _addresses(parts: Sequence[Tensor]) -> Any:
-    """Of up to three matrices."""
-    return (c_void_p * 3)(*map(_address, parts))
+    """Of matrices, up to as many as are held, and of none after them."""
+    return (c_void_p * HELD)(*map(_address, parts))
 
 
 def _address(x: Tensor) -> int:
