@@ -69,12 +69,12 @@ def test_products_of_short_numbers_are_near(transforms, channels, generator, sho
 
     near(a, a_)
     p = a_.softmax(-1)
-    near(*(kernels.correlate([(p.clone(), x, -0.5)], torch.float32) for x in (u, u_)))
+    near(*(kernels.correlate([(p.clone(), x, -0.5)], torch.float32).float() for x in (u, u_)))
     more = v[:40] + 0.5  # a side of another size, as chains that persist have
     sides = [
         [(p.clone(), x, 0.5), (p[:40].clone(), kernels.move(more, transforms, w), 0.3)] for x, w in ((u, few), (u_, W))
     ]
-    near(*(kernels.correlate(both, torch.float32) for both in sides))
+    near(*(kernels.correlate(both, torch.float32).float() for both in sides))
     *_, drawn = kernels.infer(u_, W, b, n, generator)
     for dense in (0.0, 1.0):
         monkeypatch.setattr(kernels.poses, "DENSE", dense)

@@ -21,7 +21,7 @@ def descend_(
         step = -rate * gradient
     else:
         step = correlate([(h, u, -rate * alpha) for h, u, alpha in gradient], t.dtype)
-    if native.ready(t, velocity, step) and t.shape == step.shape:
+    if native.ready(t, velocity) and native.ready(step, kinds=native.BRIEF) and t.shape == step.shape:
         return native.descend_(t, velocity, step, momentum, rate * decay)
     torch.add(step, velocity, alpha=momentum, out=velocity)
     if decay:
@@ -32,4 +32,4 @@ def descend_(
 
 def summed(gradient: Tensor | Statistics, t: Tensor) -> Tensor:
     """A gradient by t as one tensor."""
-    return gradient if isinstance(gradient, Tensor) else correlate(gradient, t.dtype)[:, : t.shape[1]]
+    return gradient if isinstance(gradient, Tensor) else correlate(gradient, t.dtype)[:, : t.shape[1]].to(t.dtype)

@@ -196,11 +196,11 @@ void tilt(float *p, const float *z, const float *weight, long K, long S, long N,
     }
 }
 
-/* Rows of x, (K, columns), into places of wider matrices: whole, or taken apart into what `merge` puts together.
+/* Factor times rows of x, (K, columns), into places of wider matrices: whole, or taken apart as `merge` joins them.
 
    What is taken apart has four quarters of m columns and then fixed ones, in the order that is listed, if one is. */
-void split(const void *x, int brief, long K, long columns, const int64_t *listed, long m, void *const *part,
-           const long *place, const long *width, int brief_parts)
+void split(const void *x, int brief, float factor, long K, long columns, const int64_t *listed, long m,
+           void *const *part, const long *place, const long *width, int brief_parts)
 {
     long quarter = part[1] ? m : 0, whole = columns - 4 * quarter; /* what is not taken apart follows in the first part */
     SHARED(K * columns) for (long k = 0; k < K; k++)
@@ -212,9 +212,9 @@ void split(const void *x, int brief, long K, long columns, const int64_t *listed
                 load(some[q], x, brief, k * columns + (listed ? 0 : q * m + at), listed ? listed + q * m + at : 0, n);
             EACH(i, n)
             {
-                float sum = a[i] + c[i], later = b[i] + d[i];
-                c[i] = a[i] - c[i];
-                d[i] = b[i] - d[i];
+                float sum = factor * (a[i] + c[i]), later = factor * (b[i] + d[i]);
+                c[i] = factor * (a[i] - c[i]);
+                d[i] = factor * (b[i] - d[i]);
                 a[i] = sum + later;
                 b[i] = sum - later;
             }
@@ -226,13 +226,14 @@ void split(const void *x, int brief, long K, long columns, const int64_t *listed
         for (long at = 0; at < whole; at += BLOCK) {
             long n = least(BLOCK, whole - at), after = 4 * quarter + at;
             load(a, x, brief, k * columns + (listed ? 0 : after), listed ? listed + after : 0, n);
+            EACH(i, n) a[i] *= factor;
             store(part[0], brief_parts, k * width[0] + place[0] + quarter + at, a, n);
         }
     }
 }
 
-/* Factor times what `split` takes apart, but for factors of two and four, (K, 4 m + fixed), in the order that is listed. */
-void unite(const void *const *part, int brief, long K, long m, long fixed, const int64_t *listed, float factor, float *x)
+/* What `split` takes apart, but for factors of two and four, (K, 4 m + fixed), in the order that is listed. */
+void unite(const void *const *part, int brief, long K, long m, long fixed, const int64_t *listed, float *x)
 {
     SHARED(K * 4 * m) for (long k = 0; k < K; k++)
     {
@@ -242,12 +243,10 @@ void unite(const void *const *part, int brief, long K, long m, long fixed, const
             merge(part, brief, k, m, fixed, at, n, quarter);
             for (long q = 0; q < 4; q++)
                 for (long i = 0; i < n; i++)
-                    row[listed[q * m + at + i]] = factor * quarter[q][i];
+                    row[listed[q * m + at + i]] = quarter[q][i];
         }
         for (long f = 0; f < fixed; f++) {
-            float some;
-            load(&some, part[0], brief, k * (m + fixed) + m + f, 0, 1);
-            row[listed[4 * m + f]] = factor * some;
+            load(row + listed[4 * m + f], part[0], brief, k * (m + fixed) + m + f, 0, 1);
         }
     }
 }
@@ -282,6 +281,19 @@ void encode(const void *const *a, int brief, const float *bias, long K, long N, 
         }
 }
 
+/* Hidden units (K, S, N), ones where filters are on in that pose and noughts elsewhere. */
+void stand(const int32_t *pose, long K, long S, long N, void *hidden, int brief)
+{
+    SHARED(K * S * N) for (long k = 0; k < K; k++)
+        for (long s = 0; s < S; s++)
+            for (long at = 0; at < N; at += BLOCK) {
+                long n = least(BLOCK, N - at);
+                float x[BLOCK];
+                EACH(i, n) x[i] = pose[k * N + at + i] == s;
+                store(hidden, brief, (k * S + s) * N + at, x, n);
+            }
+}
+
 /* Sums of the filters that are on, in each pose of inputs first to last: (last - first, S, D). */
 void add_up(const int32_t *pose, const void *W, int brief, long K, long S, long N, long D, long first, long last,
             float *sum)
@@ -304,11 +316,17 @@ void add_up(const int32_t *pose, const void *W, int brief, long K, long S, long 
 }
 
 /* velocity = momentum velocity + step - decay t, and t += velocity. */
-void descend(float *t, float *velocity, const float *step, long size, float momentum, float decay)
+void descend(float *t, float *velocity, const void *step, int brief, long size, float momentum, float decay)
 {
-    PRAGMA(omp parallel for simd schedule(static) if (size > ALONE)) for (long i = 0; i < size; i++)
+    SHARED(size) for (long at = 0; at < size; at += BLOCK)
     {
-        velocity[i] = momentum * velocity[i] + step[i] - decay * t[i];
-        t[i] += velocity[i];
+        long n = least(BLOCK, size - at);
+        float x[BLOCK], *some = t + at, *fast = velocity + at;
+        load(x, step, brief, at, 0, n);
+        EACH(i, n)
+        {
+            fast[i] = momentum * fast[i] + x[i] - decay * some[i];
+            some[i] += fast[i];
+        }
     }
 }

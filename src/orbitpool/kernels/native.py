@@ -25,11 +25,12 @@ TYPES = {"p": c_void_p, "i": c_int, "l": c_long, "u": c_uint64, "f": c_float}
 ARGUMENTS = {
     "infer": "piplllppppull",
     "tilt": "ppplllp",
-    "split": "pillplpppi",
-    "unite": "pilllpfp",
+    "split": "pifllplpppi",
+    "unite": "pilllpp",
     "encode": "piplllllfip",
+    "stand": "plllpi",
     "add_up": "ppillllllp",
-    "descend": "ppplff",
+    "descend": "pppilff",
 }
 
 
@@ -77,13 +78,14 @@ def tilt_(p: Tensor, z: Tensor, weight: Tensor) -> Tensor:
     return mean
 
 
-def beside(hidden: Sequence[Tensor], dtype: torch.dtype, quarters: bool) -> list[Tensor]:
+def beside(hidden: Sequence[tuple[Tensor, float]], dtype: torch.dtype, quarters: bool) -> list[Tensor]:
     """`turning.beside`."""
-    sizes = [[h.shape[1] // 4 * some for some in (1, 1, 2)] if quarters else [h.shape[1]] for h in hidden]
-    parts = [hidden[0].new_empty(len(hidden[0]), sum(size), dtype=dtype) for size in zip(*sizes, strict=True)]
+    sizes = [[h.shape[1] // 4 * some for some in (1, 1, 2)] if quarters else [h.shape[1]] for h, _ in hidden]
+    first, _ = hidden[0]
+    parts = [first.new_empty(len(first), sum(size), dtype=dtype) for size in zip(*sizes, strict=True)]
     place = [0] * len(parts)
-    for h, size in zip(hidden, sizes, strict=True):
-        _split(h, parts, place, size[0])
+    for (h, factor), size in zip(hidden, sizes, strict=True):
+        _split(h, parts, place, size[0], factor)
         place = [at + some for at, some in zip(place, size, strict=True)]
     return parts
 
@@ -92,23 +94,25 @@ def apart(W: Tensor, pixels: Tensor, size: int) -> list[Tensor]:
     """`turning.taken_apart`."""
     K, D = W.shape
     parts = [W.new_empty(K, some) for some in (D - 3 * size, size, 2 * size)]
-    _split(W, parts, [0, 0, 0], size, pixels)
+    _split(W, parts, [0, 0, 0], size, 1.0, pixels)
     return parts
 
 
-def _split(x: Tensor, parts: Sequence[Tensor], place: Sequence[int], size: int, pixels: Tensor | None = None) -> None:
+def _split(
+    x: Tensor, parts: Sequence[Tensor], place: Sequence[int], size: int, factor: float, pixels: Tensor | None = None
+) -> None:
     K, columns = x.shape
     places, widths = (c_long * 3)(*place), (c_long * 3)(*(part.shape[1] for part in parts))
-    given = x, BRIEF[x.dtype], K, columns, pixels, size
+    given = x, BRIEF[x.dtype], factor, K, columns, pixels, size
     _call("split", *given, _addresses(parts), places, widths, BRIEF[parts[0].dtype])
 
 
-def unite(parts: Sequence[Tensor], pixels: Tensor, factor: float) -> Tensor:
-    """Factor times what `apart` takes apart, but for factors of two and four, (K, D)."""
+def unite(parts: Sequence[Tensor], pixels: Tensor) -> Tensor:
+    """What `apart` takes apart, but for factors of two and four, (K, D)."""
     even, odd, _ = parts
     (K, m), D = odd.shape, len(pixels)
     x = odd.new_empty(K, D, dtype=torch.float32)
-    _call("unite", _addresses(parts), BRIEF[odd.dtype], K, m, even.shape[1] - m, pixels, factor, x)
+    _call("unite", _addresses(parts), BRIEF[odd.dtype], K, m, even.shape[1] - m, pixels, x)
     return x
 
 
@@ -127,6 +131,14 @@ def encode(responses: Iterator[Tensor], bias: Tensor | None, S: int, alpha: floa
     return z
 
 
+def hidden(pose: Tensor, n_poses: int, dtype: torch.dtype) -> Tensor:
+    """`orbit.hidden`."""
+    n, K = pose.shape
+    each = pose.new_empty(K, n_poses, n, dtype=dtype)
+    _call("stand", pose.T.int().contiguous(), K, n_poses, n, each, BRIEF[dtype])
+    return each.permute(2, 0, 1)
+
+
 def add_up(pose: Tensor, W: Tensor, n_poses: int, rows: int) -> Iterator[Tensor]:
     """`poses._add_up`."""
     (N, K), D = pose.shape, W.shape[1]
@@ -140,7 +152,7 @@ def add_up(pose: Tensor, W: Tensor, n_poses: int, rows: int) -> Iterator[Tensor]
 
 def descend_(t: Tensor, velocity: Tensor, step: Tensor, momentum: float, decay: float) -> None:
     """Velocity becomes momentum velocity + step - decay t and is added to t, both in place."""
-    _call("descend", t, velocity, step, t.numel(), momentum, decay)
+    _call("descend", t, velocity, step, BRIEF[step.dtype], t.numel(), momentum, decay)
 
 
 def _call(name: str, *given: Any) -> None:

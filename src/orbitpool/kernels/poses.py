@@ -64,7 +64,7 @@ def infer(
     if native.ready(b):
         seed = int(torch.empty((), dtype=torch.int64, device=b.device).random_(generator=generator))
         p, z, _, pose = native.infer(answers(u, W), b, n, seed=seed, first=part.own.start, batch=part.n)
-        return p, z, pose if b.shape[1] > 1 else (pose != orbit.OFF)[..., None]
+        return p, z, pose
     p, z = orbit.infer_(respond(u, W, b))
     if p.is_cuda:
         return p, z, part.drawn(lambda p: orbit.sample(p, generator), p)
@@ -132,9 +132,11 @@ def generate_drawn(drawn: Tensor, W: Tensor, transforms: TransformSet, shape: tu
             return moving.adjoint(u, transforms, shape)
         return _back(u, transforms)
     N, K, S = shape[0], len(W), len(transforms)
-    if W.is_cuda or (drawn >= 0).sum() > DENSE * N * K * S:
-        return _back(generate(orbit.hidden(drawn, S, W.dtype), W), transforms)
-    add_up = native.add_up if native.ready(W, kinds=native.BRIEF) else _add_up
+    compiled = native.ready(W, kinds=native.BRIEF)
+    if W.is_cuda or S == 1 or (drawn >= 0).sum() > DENSE * N * K * S:
+        hidden = native.hidden if compiled else orbit.hidden
+        return _back(generate(hidden(drawn, S, W.dtype), W), transforms)
+    add_up = native.add_up if compiled else _add_up
     return torch.cat([_back(u, transforms) for u in add_up(drawn, W, S, -(-N // -(-N // ROWS)))])
 
 

@@ -51,22 +51,23 @@ def respond(u: Moved, W: Filters, bias: Tensor | None = None) -> Tensor:
 def correlate(statistics: Statistics, dtype: torch.dtype) -> Tensor:
     """The sum over statistics of alpha sum_ns h_njs T_s v_n, (K, D2).
 
-    The result may have more digits than the factors, and h may be overwritten. Where a CPU would round each sum, all
-    are one product, because sums of nearly the same size cancel; for one pose as well, because that is faster.
+    A GPU gives the result in a float type that may have more digits than the factors, a CPU as many as products have
+    there; h may be overwritten. Where a CPU would round each sum, all are one product, because sums of nearly the same
+    size cancel; for one pose as well, because that is faster.
     """
     hidden = [(_flat_hidden(h), alpha) for h, _, alpha in statistics]
     if turned := [u for _, u, _ in statistics if isinstance(u, Turned)]:
-        return correlate_turned(hidden, turned).to(dtype)
+        return correlate_turned(hidden, turned)
     moved = [flat_moved(u) for _, u, _ in statistics if isinstance(u, Tensor)]
     if moved[0].is_cuda:
         return _correlate_on_gpu(hidden, moved, dtype)
     if moved[0].itemsize == 2 or statistics[0][0].shape[2] == 1:
-        (h,) = beside([h.mul_(alpha) for h, alpha in hidden], moved[0].dtype)
-        return multiply(h, joined(moved, moved[0].dtype).T).to(dtype)
+        (h,) = beside(hidden, moved[0].dtype)
+        return multiply(h, joined(moved, moved[0].dtype).T)
     total, *others = (multiply(h.to(u.dtype), u.T).mul_(alpha) for (h, alpha), u in zip(hidden, moved, strict=True))
     for other in others:
         total += other
-    return total.to(dtype)
+    return total
 
 
 def _correlate_on_gpu(hidden: list[tuple[Tensor, float]], moved: list[Tensor], dtype: torch.dtype) -> Tensor:

@@ -25,14 +25,6 @@ class Turned:
     pixels: Tensor  # of a filter, as `Quarters.pixels` has them
     shape: tuple[int, int]  # N and S
 
-    def times(self, factor: float) -> Parts:
-        """The parts of so many times these inputs.
-
-        Short ones are rounded once more, unless that is 1 or -1; hidden units, of which two sides cancel, are not.
-        """
-        even, odd, rest = self.parts
-        return self.parts if factor == 1 else (even * factor, odd * factor, rest * factor)
-
     def answers(self, W: Tensor | Parts) -> list[Tensor]:
         """`products.answers`."""
         filters = taken_apart(W, self.pixels, len(self.parts[1])) if isinstance(W, Tensor) else W
@@ -41,24 +33,24 @@ class Turned:
 
 def correlate_turned(hidden: list[tuple[Tensor, float]], inputs: list[Turned]) -> Tensor:
     """`products.correlate`: of hidden units (K, S N), which are overwritten, with a factor, and their inputs each."""
-    scale, first = hidden[0][1] or 1.0, inputs[0]  # a rate may be nought
-    left = beside([h for h, _ in hidden], first.parts[0].dtype, quarters=True)
-    right = [u.times(alpha / scale) for (_, alpha), u in zip(hidden, inputs, strict=True)]
-    even, odd, rest = (multiply(h, torch.cat(us, 1).T) for h, us in zip(left, zip(*right, strict=True), strict=True))
+    first, right = inputs[0], zip(*(u.parts for u in inputs), strict=True)
+    left = beside(hidden, first.parts[0].dtype, quarters=True)
+    even, odd, rest = (multiply(h, torch.cat(us, 1).T) for h, us in zip(left, right, strict=True))
     if native.ready(hidden[0][0]):
-        return native.unite((even, odd, rest), first.pixels, scale)
+        return native.unite((even, odd, rest), first.pixels)
     turned = torch.cat([merged([even[:, : odd.shape[1]], odd, rest]), even[:, odd.shape[1] :]], 1)
-    return _columns(turned, first.pixels.argsort()).mul_(scale)
+    return _columns(turned, first.pixels.argsort())
 
 
-def beside(hidden: Sequence[Tensor], dtype: torch.dtype, quarters: bool = False) -> list[Tensor]:
-    """Hidden units (K, S N) of several sides beside each other, rounded on the way: whole, or taken apart.
+def beside(hidden: Sequence[tuple[Tensor, float]], dtype: torch.dtype, quarters: bool = False) -> list[Tensor]:
+    """Hidden units (K, S N) of several sides, times a factor each, beside each other: whole, or taken apart.
 
-    They may be overwritten.
+    They are rounded on the way, and may be overwritten.
     """
-    if native.ready(*hidden):
+    if native.ready(*(h for h, _ in hidden)):
         return native.beside(hidden, dtype, quarters)
-    sides = [_split(h.view(len(h), 4, -1)) if quarters else (h,) for h in hidden]
+    units = [h.mul_(factor) for h, factor in hidden]
+    sides = [_split(h.view(len(h), 4, -1)) if quarters else (h,) for h in units]
     return [joined(parts, dtype) for parts in zip(*sides, strict=True)]
 
 
