@@ -128,14 +128,13 @@ def test_parts_beside_each_other_are_rounded_as_torch_rounds(generator):
     others = torch.tensor([0x7FC00000, 0x7FFFFFFF, 0x7F800001, -1], dtype=torch.int32).view(torch.float32)
     assert others.isnan().all()
     hidden = torch.cat([whole, halves, others]).expand(2, -1).contiguous()
-    same(lambda: beside([(hidden.clone(), 1.0), (hidden.clone(), -0.5)], torch.bfloat16), rtol=0, atol=0, equal_nan=True)
+
+    def put(sides, quarters):
+        return beside([(h.clone(), factor) for h, factor in sides], torch.bfloat16, quarters)
+
+    same(lambda: put([(hidden, 1.0), (hidden, -0.5)], False), rtol=0, atol=0, equal_nan=True)
     few = torch.randn(3, 4 * 301, generator=generator)
-    both = [(few, 0.3), (few[:, :8], -2.0)]
-    same(
-        lambda: beside([(h.clone(memory_format=torch.contiguous_format), a) for h, a in both], torch.bfloat16, True),
-        rtol=1e-2,
-        atol=1e-6,
-    )
+    same(lambda: put([(few, 0.3), (few[:, :8].contiguous(), -2.0)], True), rtol=1e-2, atol=1e-6)
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
@@ -241,7 +240,8 @@ def test_results_do_not_depend_on_the_number_of_threads(generator):
             torch.set_num_threads(threads)
             p, z, on, pose = native.infer([u[0].clone()], b, 300, seed=5, batch=300)
             down = kernels.generate_drawn(pose, W, turns, v.shape)
-            results.append([p, z, on, pose, down, *beside([(p.permute(1, 2, 0).reshape(37, -1), -0.5)], torch.bfloat16, True)])
+            hidden = p.permute(1, 2, 0).reshape(37, -1)
+            results.append([p, z, on, pose, down, *beside([(hidden, -0.5)], torch.bfloat16, quarters=True)])
     finally:
         torch.set_num_threads(before)
     for others in results[1:]:

@@ -294,9 +294,11 @@ void stand(const int32_t *pose, long K, long S, long N, void *hidden, int brief)
             }
 }
 
-/* Sums of the filters that are on, in each pose of inputs first to last: (last - first, S, D). */
+/* Sums of the filters that are on, in each pose of inputs first to last: (last - first, S, D).
+
+   With pixels listed for each of four quarter turns, (4, D), sums in later poses join those in the first S / 4. */
 void add_up(const int32_t *pose, const void *W, int brief, long K, long S, long N, long D, long first, long last,
-            float *sum)
+            const int64_t *listed, float *sum)
 {
     SHARED((last - first) * K) for (long row = first; row < last; row++)
     {
@@ -311,6 +313,11 @@ void add_up(const int32_t *pose, const void *W, int brief, long K, long S, long 
                 EACH(i, D) x[i] += lengthened(((const uint16_t *)W)[k * D + i]);
             else
                 EACH(i, D) x[i] += ((const float *)W)[k * D + i];
+        }
+        for (long s = S / 4; listed && s < S; s++) {
+            const int64_t *pixel = listed + s / (S / 4) * D;
+            float *to = own + s % (S / 4) * D, *from = own + s * D;
+            EACH(i, D) to[i] += from[pixel[i]];
         }
     }
 }

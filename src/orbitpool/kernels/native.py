@@ -29,7 +29,7 @@ ARGUMENTS = {
     "unite": "pilllpp",
     "encode": "piplllllfip",
     "stand": "plllpi",
-    "add_up": "ppillllllp",
+    "add_up": "ppillllllpp",
     "descend": "pppilff",
 }
 
@@ -139,15 +139,15 @@ def hidden(pose: Tensor, n_poses: int, dtype: torch.dtype) -> Tensor:
     return each.permute(2, 0, 1)
 
 
-def add_up(pose: Tensor, W: Tensor, n_poses: int, rows: int) -> Iterator[Tensor]:
-    """`poses._add_up`."""
+def add_up(pose: Tensor, W: Tensor, n_poses: int, rows: int, turned: Tensor | None = None) -> Iterator[Tensor]:
+    """`poses._add_up`; with pixels of quarter turns, what is in the first poses and, turned back, in the others."""
     (N, K), D = pose.shape, W.shape[1]
     each = pose.T.int().contiguous()
     for first in range(0, N, rows):
         last = min(N, first + rows)
         sums = W.new_empty(last - first, n_poses, D, dtype=torch.float32)
-        _call("add_up", each, W, BRIEF[W.dtype], K, n_poses, N, D, first, last, sums)
-        yield sums
+        _call("add_up", each, W, BRIEF[W.dtype], K, n_poses, N, D, first, last, turned, sums)
+        yield sums if turned is None else sums[:, : n_poses // 4]
 
 
 def descend_(t: Tensor, velocity: Tensor, step: Tensor, momentum: float, decay: float) -> None:

@@ -136,8 +136,13 @@ def generate_drawn(drawn: Tensor, W: Tensor, transforms: TransformSet, shape: tu
     if W.is_cuda or S == 1 or (drawn >= 0).sum() > DENSE * N * K * S:
         hidden = native.hidden if compiled else orbit.hidden
         return _back(generate(hidden(drawn, S, W.dtype), W), transforms)
-    add_up = native.add_up if compiled else _add_up
-    return torch.cat([_back(u, transforms) for u in add_up(drawn, W, S, -(-N // -(-N // ROWS)))])
+    rows = -(-N // -(-N // ROWS))
+    if not compiled:
+        return torch.cat([_back(u, transforms) for u in _add_up(drawn, W, S, rows)])
+    quarters, first, turned = apart(W, transforms), transforms, None
+    if quarters is not None:
+        first, turned = transforms.first_quarter, quarters.turned(channels_of(W, transforms.window_shape, "window"))
+    return torch.cat([_back(u, first) for u in native.add_up(drawn, W, S, rows, turned)])
 
 
 def _back(u: Tensor, transforms: TransformSet) -> Tensor:

@@ -30,13 +30,17 @@ class Quarters:
 
     orbits: Tensor  # (4, Q) pixels of the window that quarter turns take into each other, in this order
     fixed: Tensor  # (F,) pixels that stay, at most one
+    turns: Tensor  # (4, D2) where each pixel of the window is after so many quarter turns
     operators: Sparse  # to even parts (Q + F), odd ones (Q), and x and y as they are and after a quarter turn (2 Q)
     n_poses: int  # S / 4
 
     def pixels(self, channels: int) -> Tensor:
         """Numbers of a window with so many channels, part after part: four times Q C, then those that stay."""
-        pixels = torch.cat([self.orbits.flatten(), self.fixed])[:, None] * channels
-        return (pixels + torch.arange(channels, device=pixels.device)).flatten()
+        return _numbers(torch.cat([self.orbits.flatten(), self.fixed]), channels)
+
+    def turned(self, channels: int) -> Tensor:
+        """Numbers of a window with so many channels, where each is after so many quarter turns, (4, D2 C)."""
+        return _numbers(self.turns, channels)
 
     def apply(self, v: Tensor, channels: int) -> tuple[Tensor, Tensor, Tensor]:
         """Even parts ((Q + F) C, S / 4 N), odd ones (Q C, S / 4 N), x and y (2 Q C, S / 2 N) of fields (N, D1 C)."""
@@ -48,6 +52,11 @@ class Quarters:
             for part, poses in zip(torch.split(x, rows), (t, t, 2 * t), strict=True)
         )
         return even, odd, rest
+
+
+def _numbers(pixels: Tensor, channels: int) -> Tensor:
+    """All channels of each pixel, (..., pixels C)."""
+    return (pixels[..., None] * channels + torch.arange(channels, device=pixels.device)).flatten(-2)
 
 
 def quarters(
@@ -77,8 +86,10 @@ def _taken_apart(first: Sequence[Any], turn: NDArray[Any], device: torch.device,
         rest.append(scipy.sparse.vstack([a - c, b - d]) / 2)
         later.append(scipy.sparse.vstack([b - d, c - a]) / 2)
     together = scipy.sparse.vstack([interleave(part) for part in (even, odd, rest + later)])
-    pixel, still = (torch.from_numpy(np.ascontiguousarray(p)).to(device) for p in (orbits, fixed))
-    return Quarters(pixel, still, Sparse.from_scipy(together, device, dtype), len(first))
+    pixel, still, turns = (
+        torch.from_numpy(np.ascontiguousarray(p)).to(device) for p in (orbits, fixed, pixels[[0, 3, 2, 1]])
+    )
+    return Quarters(pixel, still, turns, Sparse.from_scipy(together, device, dtype), len(first))
 
 
 def interleave(matrices: Sequence[Any]) -> Any:
