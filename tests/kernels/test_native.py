@@ -79,15 +79,15 @@ def test_every_part_of_an_update_is_what_torch_makes_of_it(transforms, channels,
 @pytest.mark.parametrize("S", [1, 4, 7, 16])
 @pytest.mark.parametrize("D", [25, 192, 121])
 @pytest.mark.parametrize("kind", KINDS, ids=str)
-@pytest.mark.parametrize("size", [0.1, 3.0, 300.0])
-def test_features_are_what_torch_makes_of_the_same_responses(how, two_sided, S, D, kind, size, generator, monkeypatch):
-    x, t = torch.randn(2, 63, D, generator=generator), size * torch.randn(37, S, D, generator=generator) / D**0.5
-    poses, b, cell = cells.by_pose(t.to(kind)), torch.randn(37, S, generator=generator) - 3, torch.arange(63) % 4
+@pytest.mark.parametrize(("size", "P"), [(0.1, 63), (3.0, 301), (300.0, 63)])
+def test_features_are_what_torch_makes_of_them(how, two_sided, S, D, kind, size, P, generator, monkeypatch):
+    x, t = torch.randn(2, P, D, generator=generator), size * torch.randn(37, S, D, generator=generator) / D**0.5
+    poses, b, cell = cells.by_pose(t.to(kind)), torch.randn(37, S, generator=generator) - 3, torch.arange(P) % 4
     x[0, 5, 0], x[0, 6, 0], x[0, 7, 0] = float("inf"), -float("inf"), float("nan")  # cells 1, 2 and 3 of one image
-    for responses in (1000, 2**18):
+    for responses in (4000, 2**20):
         monkeypatch.setattr(cells, "RESPONSES", responses)
         z = same(
-            lambda: cells.encode_cells(x, poses, b, cell, 4, how, 0.25, two_sided), rtol=1e-4, atol=1e-5, equal_nan=True
+            lambda: cells.encode_cells(x, poses, b, cell, 4, how, 0.25, two_sided), rtol=1e-4, atol=1e-4, equal_nan=True
         )
         assert z[0, 3].isnan().all()
         assert z[1].isfinite().all()

@@ -1,12 +1,12 @@
 """Dense encoding on a CPU: features of patches, summed over cells, in pieces that stay in cache.
 
-`Encoder.folded` followed by a sum over each cell is the definition; `dense.encode_cells` does the same on a GPU. Where
-there is a compiler, `native.encode` passes over responses once.
+`Encoder.folded` followed by a sum over each cell is the definition; `dense.encode_cells` does the same on a GPU, and
+`native.encode` all but the products where there is a compiler.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 
 import torch
 from torch import Tensor
@@ -17,7 +17,7 @@ from orbitpool.kernels.matrices import multiply
 from orbitpool.kernels.turning import lengthened
 
 PATCHES = 2048  # patches that are encoded best at a time
-RESPONSES = 2**18  # responses in one pose at a time
+RESPONSES = 2**20  # bytes of responses in one pose at a time
 
 Pose = tuple[Tensor, Tensor]  # pixels that some template looks at, (d,), and what templates have there, (K, d)
 
@@ -61,22 +61,21 @@ def encode_cells(
     looks = [(t, patches if len(pixels) == D else patches[pixels]) for pixels, t in poses]
     b = x.new_zeros(S, K, 1) if bias is None else bias.T[..., None]
     out = x.new_empty(n, cells, 2 if two_sided else 1, K)
-    step = max(1, RESPONSES // (n * P))
+    step = max(1, RESPONSES // (n * P * patches.itemsize))
     for some in (slice(start, start + step) for start in range(0, K, step)):
 
         def respond(some: slice = some) -> Iterator[Tensor]:
             return (multiply(t[some], seen) for t, seen in looks)
 
         if native.ready(member):
-            bias = None if how == "max" else b[:, some, 0].contiguous()
-            sides: Iterable[Tensor] = native.encode(respond(), bias, S, alpha, out.shape[2])
-        elif how == "max":
-            sides = _peaks(respond(), alpha, two_sided)
+            some_bias = None if how == "max" else b[:, some, 0].contiguous()
+            out[..., some] = native.encode(respond(), some_bias, S, alpha, out.shape[2], member)
         else:
-            sides = _probabilities(respond, b[:, some], two_sided)
-        for side, z in enumerate(sides):
-            sums = member @ z.view(-1, P).T
-            out[:, :, side, some] = sums.view(cells, -1, n).permute(2, 0, 1)
+            peaks = how == "max"
+            sides = _peaks(respond(), alpha, two_sided) if peaks else _probabilities(respond, b[:, some], two_sided)
+            for side, z in enumerate(sides):
+                sums = member @ z.view(-1, P).T
+                out[:, :, side, some] = sums.view(cells, -1, n).permute(2, 0, 1)
     return out.flatten(2)
 
 

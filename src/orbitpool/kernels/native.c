@@ -251,32 +251,52 @@ void unite(const void *const *part, int brief, long K, long m, long fixed, const
     }
 }
 
-/* Take responses in poses `from` to `to` of S, (K, N) each, into features z, (sides, K, N); on a second side those of -a.
-
-   Features are probabilities of any pose, with biases (S, K), or without them what the largest response has above alpha. */
-void encode(const void *const *a, int brief, const float *bias, long K, long N, long from, long to, long S, float alpha,
-            int sides, float *z)
+/* Odds of any pose so far, with a bias, or the largest response so far, and those of one more pose. */
+static inline void add_pose(float *on, const float *a, float sign, const float *bias, long n)
 {
+    if (bias)
+        EACH(i, n)
+        {
+            float logit = sign * a[i] + *bias;
+            on[i] += exponential(logit > MOST ? MOST : logit);
+        }
+    else
+        EACH(i, n) on[i] = larger(sign * a[i], on[i]);
+}
+
+/* Take responses in poses `from` to `to` of S, (K, images P) each, into features, which are added up over cells.
+
+   Features are probabilities of any pose, with biases (S, K), or without them what the largest response has above alpha;
+   on a second side those of -a. `member` (cells, P) says which patches are in a cell. Sums are (images, cells, sides, K).
+   Before the last pose, what has been reduced waits in z, (sides, K, images P). */
+void encode(const void *const *a, int brief, const float *bias, long K, long images, long P, long from, long to, long S,
+            float alpha, int sides, const float *member, long cells, float *z, float *sum)
+{
+    long N = images * P;
     SHARED((to - from) * K * N) for (long k = 0; k < K; k++)
-        for (long at = 0; at < N; at += BLOCK) {
-            long n = least(BLOCK, N - at);
+        for (long at = 0, n; at < N; at += n) {
+            n = least(BLOCK, P - at % P);
+            float x[BLOCK], on[2][BLOCK];
+            for (int side = 0; side < sides; side++)
+                EACH(i, n) on[side][i] = from ? z[(side * K + k) * N + at + i] : bias ? 0 : alpha;
+            for (long s = from; s < to; s++) {
+                load(x, a[s - from], brief, k * N + at, 0, n);
+                for (int side = 0; side < sides; side++)
+                    add_pose(on[side], x, side ? -1 : 1, bias ? bias + s * K + k : 0, n);
+            }
             for (int side = 0; side < sides; side++) {
-                float sign = side ? -1 : 1, x[BLOCK], on[BLOCK], *own = z + (side * K + k) * N + at;
-                EACH(i, n) on[i] = from ? own[i] : bias ? 0 : alpha;
-                for (long s = from; s < to; s++) {
-                    load(x, a[s - from], brief, k * N + at, 0, n);
-                    EACH(i, n) x[i] = sign * x[i] + (bias ? bias[s * K + k] : 0);
-                    if (bias)
-                        EACH(i, n) on[i] += exponential(x[i] > MOST ? MOST : x[i]);
-                    else
-                        EACH(i, n) on[i] = larger(x[i], on[i]);
+                float *own = on[side];
+                if (to < S) {
+                    EACH(i, n) z[(side * K + k) * N + at + i] = own[i];
+                    continue;
                 }
-                if (to < S)
-                    EACH(i, n) own[i] = on[i];
-                else if (bias)
-                    EACH(i, n) own[i] = on[i] / (on[i] + 1);
-                else
-                    EACH(i, n) own[i] = on[i] - alpha;
+                EACH(i, n) own[i] = bias ? own[i] / (own[i] + 1) : own[i] - alpha;
+                for (long c = 0; c < cells; c++) {
+                    const float *in = member + c * P + at % P;
+                    float total = 0;
+                    _Pragma("omp simd reduction(+ : total)") for (long i = 0; i < n; i++) total += in[i] * own[i];
+                    sum[((at / P * cells + c) * sides + side) * K + k] += total;
+                }
             }
         }
 }

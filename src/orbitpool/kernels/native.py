@@ -27,7 +27,7 @@ ARGUMENTS = {
     "tilt": "ppplllp",
     "split": "pifllplpppi",
     "unite": "pilllpp",
-    "encode": "piplllllfip",
+    "encode": "pipllllllfiplpp",
     "stand": "plllpi",
     "add_up": "ppillllllpp",
     "descend": "pppilff",
@@ -116,19 +116,25 @@ def unite(parts: Sequence[Tensor], pixels: Tensor) -> Tensor:
     return x
 
 
-def encode(responses: Iterator[Tensor], bias: Tensor | None, S: int, alpha: float, sides: int) -> Tensor:
-    """Features (sides, K, N), those of -a last, from responses a in each of S poses, (K, N).
+def encode(
+    responses: Iterator[Tensor], bias: Tensor | None, S: int, alpha: float, sides: int, member: Tensor
+) -> Tensor:
+    """Features from responses a in each of S poses, (K, N P), added up over cells, (N, cells, sides, K).
 
-    Probabilities of any pose, with biases (S, K), or without them what the largest response has above alpha.
+    They are probabilities of any pose, with biases (S, K), or without them what the largest response has above alpha;
+    on a second side those of -a. `member` says which of the P patches of an image are in each cell, (cells, P).
     """
+    cells, P = member.shape
     for first in range(0, S, HELD):
         some = list(islice(responses, HELD))
         if not first:
             K, n = some[0].shape
-            z = some[0].new_empty(sides, K, n, dtype=torch.float32)
+            sums = member.new_zeros(n // P, cells, sides, K)
+            z = member.new_empty(sides, K, n if S > HELD else 0)
         poses = first, first + len(some), S
-        _call("encode", _addresses(some), BRIEF[some[0].dtype], bias, K, n, *poses, alpha, sides, z)
-    return z
+        given = _addresses(some), BRIEF[some[0].dtype], bias, K, n // P, P
+        _call("encode", *given, *poses, alpha, sides, member, cells, z, sums)
+    return sums
 
 
 def hidden(pose: Tensor, n_poses: int, dtype: torch.dtype) -> Tensor:
