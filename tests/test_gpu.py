@@ -80,6 +80,27 @@ def test_dense_encoding_is_that_of_a_cpu(learner, precision, near, photographs):
     assert_allclose(features.set_params(device="cuda", precision=precision).transform(images), expected, atol=near)
 
 
+@pytest.mark.parametrize("usual", [torch.float64, torch.bfloat16])
+def test_what_torch_makes_of_plain_numbers_does_not_matter(usual, X, photographs):
+    images = photographs[:, :40, :60].astype(np.float32)
+
+    def made():
+        options = {"n_iter": 1, "random_state": 0, "device": "cuda"}
+        model = TIRBM(10, TURNS, **options).fit(X)
+        machine = TIRBM(20, SHIFTS, visible="gaussian", **options)
+        features = ConvFeatures(machine, n_patches=1000, device="cuda", random_state=0).fit(images)
+        return model.components_, model.transform(X), features.transform(images)
+
+    expected, before = made(), torch.get_default_dtype()
+    torch.set_default_dtype(usual)
+    try:
+        found = made()
+    finally:
+        torch.set_default_dtype(before)
+    for one, other in zip(found, expected, strict=True):
+        assert_array_equal(one, other)
+
+
 @pytest.mark.parametrize("kind", [LinearSVM, SoftmaxRegression])
 def test_classifiers_find_the_same_minimum_in_one_piece_or_several(kind, X):
     y = np.arange(len(X)) % 7 % 3

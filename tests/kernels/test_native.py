@@ -106,7 +106,8 @@ def test_what_torch_makes_of_plain_numbers_does_not_matter(usual, generator):
     X = (torch.rand(60, 25, generator=generator) < 0.3).float().numpy()
 
     def learned():
-        return TIRBM(5, T.rotations(5, 4, pi / 2), batch_size=20, n_iter=1, random_state=0).fit(X).components_
+        options = {"batch_size": 20, "n_iter": 1, "random_state": 0, "device": "cpu"}
+        return TIRBM(5, T.rotations(5, 4, pi / 2), **options).fit(X).components_
 
     expected, before = learned(), torch.get_default_dtype()
     torch.set_default_dtype(usual)
@@ -267,7 +268,7 @@ def test_what_is_learned_is_as_good(digits, transforms):
     X = digits[:1000].astype(np.float32)
 
     def learned():
-        model = TIRBM(30, transforms, batch_size=20, n_iter=5, random_state=0).fit(X)
+        model = TIRBM(30, transforms, batch_size=20, n_iter=5, random_state=0, device="cpu").fit(X)
         return model.history_["reconstruction_error"][-1]
 
     compiled, plain = learned(), by_torch(learned)

@@ -170,7 +170,7 @@ def encode_cells(
     t = (unit * templates).permute(1, 0, 2).to(x.dtype).contiguous()
     b = x.new_zeros(1, dtype=torch.float32) if bias is None else unit * bias.float().contiguous()
     sides = 2 if two_sided else 1
-    out = torch.empty(n, cells, sides * K, device=x.device)
+    out = x.new_empty(n, cells, sides * K, dtype=torch.float32)
     high = 1 << (D.bit_length() - 1)
     low = max(16, triton.next_power_of_2(D - high))
     options = {"HIGH": max(16, high), "LOW": low, "MAX": how == "max", "SIDES": sides, "ALPHA": alpha}

@@ -127,12 +127,12 @@ def infer_(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """`poses.infer` from logits without their biases, in place of them, of which the first n inputs count."""
     N, K, _ = _shape(a)
-    z, drawn = torch.empty(K, N, device=a.device), torch.empty_like(a)
+    z, drawn = _empty(a, K, N), torch.empty_like(a)
     if part is None or part.whole:
-        uniform = torch.rand(K, N, generator=generator, device=a.device)
+        uniform = _empty(a, K, N).uniform_(generator=generator)
     else:  # the numbers that these inputs would be given in the whole batch
         filled = part.n + -part.n % (ALIGNED if a.itemsize == 2 else 1)
-        uniform = pad(torch.rand(K, filled, generator=generator, device=a.device)[:, part.own], (0, N - n))
+        uniform = pad(_empty(a, K, filled).uniform_(generator=generator)[:, part.own], (0, N - n))
     _infer[_grid(a)](a, bias.contiguous(), uniform, z, drawn, z, n, DRAW=True, **_sizes(a))
     return a, z.T, drawn
 
@@ -140,7 +140,7 @@ def infer_(
 def expect_(a: Tensor, bias: Tensor, n: int) -> tuple[Tensor, Tensor]:
     """`poses.expect` from logits without their biases, in place of them, of which the first n inputs count."""
     (K, parts), S = _grid(a), a.shape[2]
-    sums = torch.empty(parts, K, S, device=a.device)
+    sums = _empty(a, parts, K, S)
     _infer[K, parts](a, bias.contiguous(), sums, sums, sums, sums, n, DRAW=False, **_sizes(a))
     return a, sums[0] if parts == 1 else sums.sum(0)
 
@@ -158,7 +158,7 @@ def _sizes(a: Tensor) -> dict[str, int]:
 def tilt_(p: Tensor, z: Tensor, cost: float, slope: Tensor, n: int) -> Tensor:
     """`poses.tilt_`."""
     N, K, S = _shape(p)
-    mean = torch.empty(K, S, device=p.device)
+    mean = _empty(p, K, S)
     sizes = {"S_BLOCK": triton.next_power_of_2(S), "BLOCK": min(256, _block(N, S))}
     _tilt[(K,)](p, z.T, slope.contiguous(), mean, cost, n, N, S, num_warps=2, **sizes)
     return mean
@@ -167,7 +167,7 @@ def tilt_(p: Tensor, z: Tensor, cost: float, slope: Tensor, n: int) -> Tensor:
 def compare(v: Tensor, other: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """`poses.compare`."""
     n, size = v.shape
-    gap, squares = torch.empty(size, device=v.device), torch.empty(2, size, device=v.device)
+    gap, squares = _empty(v, size), _empty(v, 2, size)
     strides = *v.stride(), *other.stride()
     _compare[(triton.cdiv(size, 4),)](v, other, gap, squares, size, *strides, n, PIXELS=4, BLOCK=128)
     error, energy = squares.mean(1)
@@ -180,6 +180,11 @@ def descend_(t: Tensor, velocity: Tensor, gradient: Tensor, rate: float, momentu
     size, width, stride = t.numel(), t.shape[-1], gradient.stride(0) if t.ndim == 2 else 0
     numbers = size, width, stride, rate, momentum, decay
     _descend[(triton.cdiv(size, 1024),)](t, velocity, gradient, *numbers, BLOCK=1024)
+
+
+def _empty(near: Tensor, *shape: int) -> Tensor:
+    """Room for float32 numbers, whatever torch makes of plain ones, on the same device."""
+    return near.new_empty(shape, dtype=torch.float32)
 
 
 def _shape(p: Tensor) -> tuple[int, int, int]:
