@@ -1,5 +1,6 @@
 import gzip
 import os
+import signal
 import struct
 
 import numpy as np
@@ -21,6 +22,9 @@ else:
     os.environ["CUDA_VISIBLE_DEVICES"] = ""  # tests say what a CPU does; `make test-gpu` is for more
 if not torch.cuda.is_available():
     os.environ["TRITON_INTERPRET"] = "1"  # kernels for GPUs run in Python then; it is read when triton is loaded
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as shells have it for what they start in the background
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile("repeatable", deadline=None, derandomize=True, max_examples=40)
 settings.load_profile("repeatable")

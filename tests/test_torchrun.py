@@ -71,9 +71,9 @@ def test_commands_write_the_same_files(pictures, tmp_path):
         assert stderr.count("broken.png") == 2  # its name and the reason, once
     one, two = (load(tmp_path / f"{name}.safetensors") for name in ("one", "two"))
     np.testing.assert_allclose(one.learner_.components_, two.learner_.components_, atol=1e-5)
-    one, two = (np.load(tmp_path / f"{name}.npz") for name in ("one", "two"))
-    assert one["files"].tolist() == two["files"].tolist()
-    np.testing.assert_allclose(one["features"], two["features"], atol=1e-4)
+    with np.load(tmp_path / "one.npz") as one, np.load(tmp_path / "two.npz") as two:
+        assert one["files"].tolist() == two["files"].tolist()
+        np.testing.assert_allclose(one["features"], two["features"], atol=1e-4)
     assert len(list(tmp_path.iterdir())) == 4
 
 

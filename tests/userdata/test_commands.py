@@ -69,8 +69,9 @@ def test_an_array_of_digits(command, digit_array, turned_digits, tmp_path):
     assert "learning them whole, with binary units; 20 filters in 16 poses, 3 epochs in batches of 10" in progress
     assert command("encode", model, digit_array, "--out", z)[0] == 0
     expected = orbitpool.load(model).transform(turned_digits.X_train[:300].astype(np.float32))
-    assert_allclose(np.load(z)["features"], expected, atol=0.02)  # pixels became bytes
-    assert list(np.load(z)["files"][:2]) == ["digits.npz[0]", "digits.npz[1]"]
+    with np.load(z) as packed:
+        assert_allclose(packed["features"], expected, atol=0.02)  # pixels became bytes
+        assert list(packed["files"][:2]) == ["digits.npz[0]", "digits.npz[1]"]
     (tmp_path / "large").mkdir()
     Image.new("RGB", (100, 60)).save(tmp_path / "large/black.png")
     code, says, progress = command("encode", model, tmp_path / "large", "--out", tmp_path / "y.npy")

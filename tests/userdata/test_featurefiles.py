@@ -31,9 +31,9 @@ def test_an_npz_is_mapped_and_numpys_own_is_read(tmp_path):
     assert ours.offset % 64 == 0
     assert_array_equal(ours, Z)
     assert_array_equal(other, Z)
-    held = np.load(tmp_path / "ours.npz")
-    assert_array_equal(held["features"], Z)
-    assert held["files"].tolist() == COLUMNS["file"]
+    with np.load(tmp_path / "ours.npz") as held:
+        assert_array_equal(held["features"], Z)
+        assert held["files"].tolist() == COLUMNS["file"]
     damaged = bytearray((tmp_path / "ours.npz").read_bytes())
     damaged[ours.offset + 7] ^= 1
     (tmp_path / "ours.npz").write_bytes(damaged)

@@ -59,8 +59,9 @@ def test_features_in_parts_go_on_and_grow(command, model, image_shards, monkeypa
     parts, labels = featurefolder.read(out)
     Z = np.concatenate(parts)
     assert all(isinstance(part, np.memmap) for part in parts)
-    assert_array_equal(Z, np.load(whole)["features"])
-    assert labels == np.load(whole)["labels"].tolist()
+    with np.load(whole) as packed:
+        assert_array_equal(Z, packed["features"])
+        assert labels == packed["labels"].tolist()
     (image_shards / "tar/0.tar").rename(image_shards / "tar/3.tar")
     assert "was made from other data" in command("encode", model, image_shards / "tar", "--out", out)[2]
     (image_shards / "tar/3.tar").rename(image_shards / "tar/0.tar")

@@ -35,9 +35,9 @@ def test_fit_and_encode(command, table, tmp_path):
         assert (code, says) == (0, f"{tmp_path / name}: 8 rows of 41 features\n")
     expected = orbitpool.load(model).transform(read_table(table).segments)
     assert_allclose(np.load(tmp_path / "z.npy"), expected, atol=1e-6)
-    packed = np.load(tmp_path / "z.npz")
-    assert list(packed["labels"]) == ["hum", "hiss"] * 4
-    assert_allclose(packed["features"], expected, atol=1e-6)
+    with np.load(tmp_path / "z.npz") as packed:
+        assert list(packed["labels"]) == ["hum", "hiss"] * 4
+        assert_allclose(packed["features"], expected, atol=1e-6)
     with (tmp_path / "z.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert (rows[1]["label"], float(rows[1]["start"]), float(rows[1]["end"])) == ("hiss", 0.5, 1.0)
