@@ -2,8 +2,7 @@
 
 Rows of Tables 1 and 2 as their recipes have them, once by the fast path (products of bfloat16 numbers; Triton on a GPU,
 C on a CPU) and once by torch alone in float32. A line of results/lab/precision.csv is one try: the accuracy in
-cross-validation on the training (and validation) images, its C, and the seconds it took. Lines of path "full" are of
-float32 by the kernels of a GPU; their C was not kept.
+cross-validation on the training (and validation) images, its C, and the seconds it took.
 """
 
 import argparse
