@@ -27,9 +27,7 @@ PRECISION = {"fast": "bfloat16", "torch": "full"}  # of each path
 def compared(row: str, filters: int, path: str, seed: int, device: str, data_dir: Path | None) -> tuple[str, ...]:
     """Accuracy, its C, and seconds."""
     recipe, alone, precision = select(TABLES[row], [row])[0], path == "torch", {"precision": PRECISION[path]}
-    different: dict[str, Any] = {"parameters": {**recipe.parameters, **precision, "n_components": filters}}
-    if recipe.conv is not None:
-        different["conv"] = precision
+    different = {"parameters": {**recipe.parameters, **precision, "n_components": filters}, "conv": precision}
     functions: Any = dict if alone else native._functions  # none, or those in C
     with (
         patch.object(products, "TRITON", products.TRITON and not alone),

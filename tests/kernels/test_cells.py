@@ -62,6 +62,7 @@ def test_small_probabilities_keep_their_digits(dtype, bias, size, S, alone, gene
         z = cells.encode_cells(x, cells.by_pose(t), b, torch.arange(9), 9, "logsumexp", two_sided=True)
     rtol = 1e-3 if dtype == torch.float32 else 1e-9
     assert_close(z, expected.to(dtype), rtol=rtol, atol=1e-37 if alone else S * exp(-80))
+    assert (1 - z[expected > 1 - 1e-9] <= 1e-6).all()
 
 
 def test_what_is_not_a_number_stays_in_its_image(generator):

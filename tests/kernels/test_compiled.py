@@ -6,6 +6,9 @@ import os
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from threading import Barrier
 
 import pytest
 import torch
@@ -13,7 +16,7 @@ import torch
 from compilers import CALLED, COMPILER, needs_compiler
 from orbitpool.kernels import compiled, native
 
-fresh = compiled.library.__wrapped__
+fresh = compiled._library.__wrapped__
 
 
 @pytest.fixture(autouse=True)
@@ -45,6 +48,22 @@ def test_what_was_built_is_kept(folder, compiler):
     built = compiler()
     assert works(fresh())
     assert compiler() == built > 0
+
+
+@needs_compiler
+def test_threads_that_ask_at_once_call_one_compiler(compiler, monkeypatch):
+    together = Barrier(4)
+    monkeypatch.setattr(compiled, "_library", cache(fresh))
+
+    def ask(_):
+        together.wait()
+        return compiled.library()
+
+    with ThreadPoolExecutor(4) as crew:
+        first, *others = crew.map(ask, range(4))
+    assert works(first)
+    assert all(other is first for other in others)
+    assert compiler() == 2  # to compile and to link
 
 
 @needs_compiler

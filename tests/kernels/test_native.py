@@ -1,5 +1,6 @@
 """What a compiler has made of `native.c` is what torch makes of the same numbers."""
 
+import weakref
 from math import pi, prod
 
 import numpy as np
@@ -8,7 +9,7 @@ import torch
 from torch.testing import assert_close
 
 from compilers import needs_compiler
-from orbitpool import TIRBM, kernels, orbit, together
+from orbitpool import TIRBM, ConvFeatures, kernels, orbit, together
 from orbitpool import transforms as T
 from orbitpool.kernels import cells, native
 from orbitpool.kernels.turning import beside
@@ -79,18 +80,84 @@ def test_every_part_of_an_update_is_what_torch_makes_of_it(transforms, channels,
 @pytest.mark.parametrize("S", [1, 4, 7, 16])
 @pytest.mark.parametrize("D", [25, 192, 121])
 @pytest.mark.parametrize("kind", KINDS, ids=str)
-@pytest.mark.parametrize(("size", "P"), [(0.1, 63), (3.0, 301), (300.0, 63)])
-def test_features_are_what_torch_makes_of_them(how, two_sided, S, D, kind, size, P, generator, monkeypatch):
-    x, t = torch.randn(2, P, D, generator=generator), size * torch.randn(37, S, D, generator=generator) / D**0.5
-    poses, b, cell = cells.by_pose(t.to(kind)), torch.randn(37, S, generator=generator) - 3, torch.arange(P) % 4
-    x[0, 5, 0], x[0, 6, 0], x[0, 7, 0] = float("inf"), -float("inf"), float("nan")  # cells 1, 2 and 3 of one image
-    for responses in (4000, 2**20):
+@pytest.mark.parametrize(("size", "n", "P"), [(0.1, 2, 63), (3.0, 2, 301), (300.0, 2, 63), (3.0, 300, 1), (3.0, 70, 9)])
+def test_features_are_what_torch_makes_of_them(how, two_sided, S, D, kind, size, n, P, generator, monkeypatch):
+    x, t = torch.randn(n, P, D, generator=generator), size * torch.randn(37, S, D, generator=generator) / D**0.5
+    poses, b = cells.by_pose(t.to(kind)), torch.randn(37, S, generator=generator) - 3
+    for responses, places in ((4000, 4), (2**20, 20)):
         monkeypatch.setattr(cells, "RESPONSES", responses)
+        cell = (torch.arange(P) * places // P - 1) % (places - 1)  # none in the last one
         z = same(
-            lambda: cells.encode_cells(x, poses, b, cell, 4, how, 0.25, two_sided), rtol=1e-4, atol=1e-4, equal_nan=True
+            lambda cell=cell, places=places: cells.encode_cells(x, poses, b, cell, places, how, 0.25, two_sided),
+            rtol=1e-4,
+            atol=1e-4,
         )
-        assert z[0, 3].isnan().all()
-        assert z[1].isfinite().all()
+        assert (z[:, -1] == 0).all()
+
+
+@pytest.mark.parametrize("how", ["logsumexp", "max"])
+@pytest.mark.parametrize("places", [4, 20])
+def test_what_is_not_a_number_stays_in_its_cell(how, places, generator):
+    x, t = torch.randn(2, 70, 25, generator=generator), torch.randn(37, 7, 25, generator=generator)
+    x[0, 5, 0], x[0, 6, 0], x[0, 7, 0] = float("inf"), -float("inf"), float("nan")
+    b, cell = torch.randn(37, 7, generator=generator) - 3, torch.arange(70) % places
+
+    def encode(x, cell, places):
+        return cells.encode_cells(x, cells.by_pose(t), b, cell, places, how, 0.25, two_sided=True)
+
+    each = by_torch(lambda: encode(x.view(140, 1, 25), torch.zeros(1, dtype=torch.long), 1)).view(2, 70, 74)
+    z = encode(x, cell, places)
+    assert_close(z, torch.zeros(2, places, 74).index_add(1, cell, each), rtol=1e-4, atol=1e-4, equal_nan=True)
+    assert z[0, 7 % places].isnan().all()
+    assert z[0, 0].isfinite().all()
+    assert z[1].isfinite().all()
+
+
+def test_patches_that_are_in_no_cell_are_left_out(generator):
+    x, t = torch.randn(2, 70, 25, generator=generator), torch.randn(37, 7, 25, generator=generator)
+    for places in (4, 20):
+        cell = torch.arange(70) % (places + 2) - 1
+        same(
+            lambda cell=cell, n=places: cells.encode_cells(x, cells.by_pose(t), None, cell, n, "max"),
+            rtol=1e-4,
+            atol=1e-4,
+        )
+
+
+def test_no_more_responses_are_held_than_said():
+    alive, most = weakref.WeakSet(), []
+
+    def respond():
+        for _ in range(16):
+            alive.add(a := torch.zeros(3, 50))
+            most.append(len(alive))
+            yield a
+            del a
+
+    native.encode(respond(), None, 16, 0.25, 1, torch.zeros(50), 1)
+    assert max(most) == native.HELD
+
+
+def test_all_of_it_is_done_in_c(digits, monkeypatch):
+    """Short steps and sums in quarter turns, too."""
+    seen, call = set(), native._call
+
+    def noted(name, *given):
+        kinds = {x.dtype for x in given if isinstance(x, torch.Tensor)}
+        seen.add((name, torch.bfloat16 in kinds, name == "add_up" and given[-2] is not None))
+        call(name, *given)
+
+    monkeypatch.setattr(native, "_call", noted)
+    monkeypatch.setattr(kernels.products, "SHORT", True)
+    options = {"n_iter": 1, "random_state": 0, "device": "cpu", "precision": "bfloat16"}
+    for transforms in (None, T.rotations(8, 8, pi / 4), T.translations(8, 4, 2)):
+        TIRBM(200, transforms, batch_size=100, **options).fit(digits[:200].astype(np.float32))
+    machine = TIRBM(5, visible="gaussian", **options)
+    images = digits[:20].reshape(-1, 8, 8).astype(np.float32)
+    ConvFeatures(machine, patch_size=5, n_patches=50, device="cpu").fit(images).transform(images)
+    assert {name for name, *_ in seen} == set(native.ARGUMENTS)
+    assert ("descend", True, False) in seen
+    assert {("add_up", True, False), ("add_up", True, True)} <= seen
 
 
 def test_filters_of_many_pixels_are_taken_apart_and_put_together(generator):

@@ -56,23 +56,23 @@ def encode_cells(
     two_sided : bool
     """
     (n, P, D), S, (K, _) = x.shape, len(poses), poses[0][1].shape
-    member = (cell == torch.arange(cells)[:, None]).to(x.dtype)
     patches = x.reshape(-1, D).T.to(poses[0][1].dtype)
     looks = [(t, patches if len(pixels) == D else patches[pixels]) for pixels, t in poses]
-    b = x.new_zeros(S, K, 1) if bias is None else bias.T[..., None]
+    b = x.new_zeros(S, K, 1) if bias is None else bias.T.reshape(S, K, 1).contiguous()
     out = x.new_empty(n, cells, 2 if two_sided else 1, K)
+    peaks, compiled = how == "max", native.ready(out, b) and patches.dtype in native.BRIEF
     step = max(1, RESPONSES // (n * P * patches.itemsize))
     for some in (slice(start, start + step) for start in range(0, K, step)):
 
         def respond(some: slice = some) -> Iterator[Tensor]:
             return (multiply(t[some], seen) for t, seen in looks)
 
-        if native.ready(member):
-            some_bias = None if how == "max" else b[:, some, 0].contiguous()
-            out[..., some] = native.encode(respond(), some_bias, S, alpha, out.shape[2], member)
+        if compiled:
+            some_bias = None if peaks else b[:, some, 0].contiguous()
+            out[..., some] = native.encode(respond(), some_bias, S, alpha, out.shape[2], cell.view(P), cells)
         else:
-            peaks = how == "max"
             sides = _peaks(respond(), alpha, two_sided) if peaks else _probabilities(respond, b[:, some], two_sided)
+            member = (cell == torch.arange(cells)[:, None]).to(x.dtype)
             for side, z in enumerate(sides):
                 sums = member @ z.view(-1, P).T
                 out[:, :, side, some] = sums.view(cells, -1, n).permute(2, 0, 1)

@@ -14,6 +14,7 @@ from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Lock
 
 import torch
 
@@ -23,11 +24,17 @@ SOURCE = Path(__file__).with_name("native.c")
 OPTIONS = ["-std=gnu11", "-O3", "-march=native", "-fopenmp", "-fno-math-errno", "-fno-trapping-math", "-fPIC"]
 PATIENCE = 30  # seconds for a compiler, which takes one
 HINDRANCES = (OSError, subprocess.SubprocessError, ValueError, RuntimeError)  # no compiler, no space, $CC, no home
+_lock = Lock()
+
+
+def library() -> ctypes.CDLL | None:
+    """What `native.c` becomes, or None where nothing builds it: then torch does the same, in more time."""
+    with _lock:  # threads that ask at once get what one of them builds
+        return _library()
 
 
 @cache
-def library() -> ctypes.CDLL | None:
-    """What `native.c` becomes, or None where nothing builds it: then torch does the same, in more time."""
+def _library() -> ctypes.CDLL | None:
     if not wanted():
         return None
     with suppress(*HINDRANCES):

@@ -264,18 +264,31 @@ static inline void add_pose(float *on, const float *a, float sign, const float *
         EACH(i, n) on[i] = larger(sign * a[i], on[i]);
 }
 
+/* Add n numbers to the sums of the cells that they are in, if of any: a run of neighbours in one cell at a time. */
+static inline void gather(const float *x, const int32_t *cell, long n, long cells, float *sum)
+{
+    for (long i = 0; i < n;) {
+        int32_t own = cell[i];
+        float total = 0;
+        for (; i < n && cell[i] == own; i++)
+            total += x[i];
+        if (own >= 0 && own < cells)
+            sum[own] += total;
+    }
+}
+
 /* Take responses in poses `from` to `to` of S, (K, images P) each, into features, which are added up over cells.
 
    Features are probabilities of any pose, with biases (S, K), or without them what the largest response has above alpha;
-   on a second side those of -a. `member` (cells, P) says which patches are in a cell. Sums are (images, cells, sides, K).
+   on a second side those of -a. `cell` (P,) says where each patch belongs. Sums are (images, sides, K, cells).
    Before the last pose, what has been reduced waits in z, (sides, K, images P). */
 void encode(const void *const *a, int brief, const float *bias, long K, long images, long P, long from, long to, long S,
-            float alpha, int sides, const float *member, long cells, float *z, float *sum)
+            float alpha, int sides, const int32_t *cell, long cells, float *z, float *sum)
 {
     long N = images * P;
     SHARED((to - from) * K * N) for (long k = 0; k < K; k++)
         for (long at = 0, n; at < N; at += n) {
-            n = least(BLOCK, P - at % P);
+            n = P < BLOCK ? least(BLOCK / P * P, N - at) : least(BLOCK, P - at % P); /* whole images, or part of one */
             float x[BLOCK], on[2][BLOCK];
             for (int side = 0; side < sides; side++)
                 EACH(i, n) on[side][i] = from ? z[(side * K + k) * N + at + i] : bias ? 0 : alpha;
@@ -291,12 +304,8 @@ void encode(const void *const *a, int brief, const float *bias, long K, long ima
                     continue;
                 }
                 EACH(i, n) own[i] = bias ? own[i] / (own[i] + 1) : own[i] - alpha;
-                for (long c = 0; c < cells; c++) {
-                    const float *in = member + c * P + at % P;
-                    float total = 0;
-                    _Pragma("omp simd reduction(+ : total)") for (long i = 0; i < n; i++) total += in[i] * own[i];
-                    sum[((at / P * cells + c) * sides + side) * K + k] += total;
-                }
+                for (long some = 0, m = least(n, P), image = at / P; some < n; some += m, image++)
+                    gather(own + some, cell + at % P, m, cells, sum + ((image * sides + side) * K + k) * cells);
             }
         }
 }

@@ -1,4 +1,4 @@
-"""What `native.c` does, with tensors: the softmax over poses with an off state, drawing from it, sums and steps.
+"""What `native.c` does, with tensors: the softmax over poses with an off state, drawing from it, sums, steps, features.
 
 `orbit`, `poses` and `turning` are the definition. Numbers are float32; products, and what is to be multiplied, may be
 bfloat16. Hidden units lie in memory as (K, S, N).
@@ -117,24 +117,25 @@ def unite(parts: Sequence[Tensor], pixels: Tensor) -> Tensor:
 
 
 def encode(
-    responses: Iterator[Tensor], bias: Tensor | None, S: int, alpha: float, sides: int, member: Tensor
+    responses: Iterator[Tensor], bias: Tensor | None, S: int, alpha: float, sides: int, cell: Tensor, cells: int
 ) -> Tensor:
     """Features from responses a in each of S poses, (K, N P), added up over cells, (N, cells, sides, K).
 
     They are probabilities of any pose, with biases (S, K), or without them what the largest response has above alpha;
-    on a second side those of -a. `member` says which of the P patches of an image are in each cell, (cells, P).
+    on a second side those of -a. `cell` says where each of the P patches of an image belongs.
     """
-    cells, P = member.shape
+    cell, P = cell.int(), len(cell)
     for first in range(0, S, HELD):
         some = list(islice(responses, HELD))
         if not first:
             K, n = some[0].shape
-            sums = member.new_zeros(n // P, cells, sides, K)
-            z = member.new_empty(sides, K, n if S > HELD else 0)
+            sums = cell.new_zeros(n // P, sides, K, cells, dtype=torch.float32)
+            z = sums.new_empty(sides, K, n if S > HELD else 0)
         poses = first, first + len(some), S
         given = _addresses(some), BRIEF[some[0].dtype], bias, K, n // P, P
-        _call("encode", *given, *poses, alpha, sides, member, cells, z, sums)
-    return sums
+        _call("encode", *given, *poses, alpha, sides, cell, cells, z, sums)
+        some.clear()  # or they would be held until there are as many more
+    return sums.permute(0, 3, 1, 2)
 
 
 def hidden(pose: Tensor, n_poses: int, dtype: torch.dtype) -> Tensor:
@@ -166,8 +167,8 @@ def _call(name: str, *given: Any) -> None:
 
 
 def _addresses(parts: Sequence[Tensor]) -> Any:
-    """Of matrices, up to as many as are held, and of none after them."""
-    return (c_void_p * HELD)(*map(_address, parts))
+    """Of matrices, up to four, and of none after them."""
+    return (c_void_p * 4)(*map(_address, parts))
 
 
 def _address(x: Tensor) -> int:

@@ -30,7 +30,7 @@ class Quarters:
 
     orbits: Tensor  # (4, Q) pixels of the window that quarter turns take into each other, in this order
     fixed: Tensor  # (F,) pixels that stay, at most one
-    turns: Tensor  # (4, D2) where each pixel of the window is after so many quarter turns
+    turns: Tensor  # (4, D2) which pixel of the window becomes each one when so many quarter turns are undone
     operators: Sparse  # to even parts (Q + F), odd ones (Q), and x and y as they are and after a quarter turn (2 Q)
     n_poses: int  # S / 4
 
@@ -39,7 +39,7 @@ class Quarters:
         return _numbers(torch.cat([self.orbits.flatten(), self.fixed]), channels)
 
     def turned(self, channels: int) -> Tensor:
-        """Numbers of a window with so many channels, where each is after so many quarter turns, (4, D2 C)."""
+        """`turns` in numbers of a window with so many channels, (4, D2 C)."""
         return _numbers(self.turns, channels)
 
     def apply(self, v: Tensor, channels: int) -> tuple[Tensor, Tensor, Tensor]:
