@@ -1,3 +1,7 @@
+import os
+import subprocess
+import sys
+
 import pytest
 import torch
 from torch.testing import assert_close
@@ -14,6 +18,31 @@ def laid_out(x, how):
     if how == "gaps":
         return x.new_full((rows, 3, columns), float("nan")).index_copy_(1, torch.tensor([1]), x[:, None])[:, 1]
     return laid_out(x.T, "gaps").T if how == "columns with gaps" else x
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "whole"),
+    [
+        ("OMP_THREAD_LIMIT", "1", 0),
+        ("OMP_DYNAMIC", "TRUE", 0),
+        ("OMP_MAX_ACTIVE_LEVELS", "0", 0),
+        ("OMP_DYNAMIC", "false", 1),
+    ],
+)
+def test_products_are_right_where_there_are_fewer_threads_than_torch_counts_on(name, value, whole):
+    code = (
+        "import torch\n"
+        "from orbitpool.kernels import matrices, shortened\n"
+        "torch.set_num_threads(2), torch.set_grad_enabled(False)\n"
+        "a, b = torch.rand(300, 400), torch.rand(400, 500)\n"
+        "for x in (a, shortened(a, 'bfloat16')):\n"
+        "    product = matrices.multiply(x, b.to(x.dtype)).double()\n"
+        "    assert (product - a.double() @ b.double()).abs().max() < 2\n"
+        "print(int(matrices.WHOLE))\n"
+    )
+    told = {**os.environ, name: value}
+    done = subprocess.run([sys.executable, "-c", code], env=told, capture_output=True, text=True, timeout=100)
+    assert (done.returncode, done.stdout) == (0, f"{whole}\n"), done.stderr
 
 
 @pytest.fixture

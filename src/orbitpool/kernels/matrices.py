@@ -5,15 +5,27 @@ torch asks MKL, which does without AVX-512 on processors that are not Intel's; t
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import torch
 from torch import Tensor
 
+
+def _whole_teams() -> bool:
+    """Whether OpenMP starts as many threads as torch counts on; with fewer, oneDNN leaves parts of products out."""
+    limit, dynamic, levels = (
+        os.environ.get(f"OMP_{name}", "").strip().lower() for name in ("THREAD_LIMIT", "DYNAMIC", "MAX_ACTIVE_LEVELS")
+    )
+    return not limit and dynamic in ("", "0", "false") and levels != "0"
+
+
+WHOLE = _whole_teams()
 LEAST = 2**20  # multiplications, below which asking oneDNN takes longer than it saves
 _linear: Any = getattr(torch.ops.mkldnn, "_linear_pointwise", None)  # x W' as torch.compile has it done
 ONEDNN = (
-    _linear is not None
+    WHOLE
+    and _linear is not None
     and torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
     and torch.backends.cpu.get_cpu_capability() == "AVX512"
     and "Intel" not in torch.cpu.get_capabilities().get("cpu_name", "Intel")

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from orbitpool.kernels.matrices import multiply
+from orbitpool.kernels.matrices import WHOLE, multiply
 from orbitpool.kernels.turning import Parts, Turned, beside, correlate_turned, joined, merged
 
 Moved = Tensor | Turned  # (N, S, D2), or what stands for it
@@ -22,7 +22,8 @@ Filters = Tensor | Parts  # (K, D2), or what stands for them
 Statistics = list[tuple[Tensor, Moved, float]]  # each h, u and alpha of `correlate`
 ALIGNED = 8  # short numbers to which a GPU's fast products want rows of them to be rounded up
 TRITON = find_spec("triton") is not None
-SHORT = any(torch.cpu.get_capabilities().get(kind) for kind in ("amx_bf16", "avx512_bf16"))  # whether a CPU has these
+# Whether a CPU multiplies short numbers, and rightly: that is oneDNN's work.
+SHORT = WHOLE and any(torch.cpu.get_capabilities().get(kind) for kind in ("amx_bf16", "avx512_bf16"))
 
 
 def fused(x: Tensor) -> bool:
