@@ -186,7 +186,9 @@ def test_without_a_home_there_is_none(monkeypatch):
     assert fresh() is None
 
 
-@pytest.mark.parametrize(("name", "value"), [("ORBITPOOL_NATIVE", "0"), ("platform", "darwin")])
+@pytest.mark.parametrize(
+    ("name", "value"), [("ORBITPOOL_NATIVE", "0"), ("ORBITPOOL_NATIVE", "False"), ("platform", "darwin")]
+)
 def test_who_wants_none_gets_none(folder, monkeypatch, name, value):
     monkeypatch.setattr(sys, name, value) if name == "platform" else monkeypatch.setenv(name, value)
     assert fresh() is None

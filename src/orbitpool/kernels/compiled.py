@@ -48,7 +48,7 @@ def _library() -> ctypes.CDLL | None:
 
 def wanted() -> bool:
     """Whether there is to be a library, if there can be."""
-    return sys.platform == "linux" and os.environ.get("ORBITPOOL_NATIVE") != "0"
+    return sys.platform == "linux" and os.environ.get("ORBITPOOL_NATIVE", "").lower() not in ("0", "no", "false", "off")
 
 
 def _load(kept: Path) -> ctypes.CDLL:
