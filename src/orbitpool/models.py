@@ -6,7 +6,7 @@ import os
 
 from orbitpool import modelfile
 from orbitpool.images import ConvFeatures, Stack
-from orbitpool.kernels import choose_device
+from orbitpool.kernels import choose_device, undisturbed
 from orbitpool.learners import CLASSES, Learner, files
 from orbitpool.learners.around import AroundLearner
 from orbitpool.speech import SpeechFeatures
@@ -18,6 +18,7 @@ AROUND: dict[str, type[AroundLearner | Stack]] = {
 }
 
 
+@undisturbed()
 def load(path: str | os.PathLike[str], device: str = "auto") -> Learner | AroundLearner | Stack:
     """The model that `save` wrote, or that a checkpoint holds; runs nothing from the file, refuses what is damaged."""
     choose_device(device, None)

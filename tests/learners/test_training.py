@@ -30,6 +30,30 @@ class Batches:
             yield (batch, torch.zeros(len(batch))) if self.with_labels else batch
 
 
+AROUND = [torch.inference_mode(), torch.no_grad(), torch.autocast("cpu", torch.bfloat16)]
+
+
+@pytest.mark.parametrize("around", AROUND, ids=lambda context: type(context).__name__)
+@pytest.mark.parametrize("kind", [TIRBM, TIOMP, TIAutoencoder])
+def test_what_callers_ask_of_torch_does_not_matter(kind, around, digits, tmp_path):
+    X = digits[:200].astype(np.float32)
+
+    def learned():
+        model = kind(8, T.translations(8, 6), n_iter=2, random_state=0).fit(X)
+        model.save(tmp_path / "model.safetensors")
+        return model, load(tmp_path / "model.safetensors"), model.to_module()
+
+    expected, *_ = learned()
+    with around:
+        model, loaded, module = learned()
+        assert_array_equal(model.components_, expected.components_)
+        assert_array_equal(model.transform(X), expected.transform(X))
+    for each in (model, loaded):
+        assert_array_equal(each.partial_fit(X).components_, each.components_)
+    module(torch.from_numpy(X)).sum().backward()
+    assert module.weight.grad.isfinite().all()
+
+
 def test_a_mapped_file_gives_the_same_bits_as_an_array(digits, tmp_path):
     np.save(tmp_path / "X.npy", digits.astype(np.float32))
     mapped = np.load(tmp_path / "X.npy", mmap_mode="r")

@@ -40,6 +40,21 @@ def test_a_file_gives_what_transform_gives_for_batches_of_any_size(learner, colo
         assert_allclose(run(path, colours[:n]), learner.transform(colours[:n]), atol=1e-5)
 
 
+@pytest.mark.parametrize("around", ["float64", "autocast", "inference"])
+def test_a_file_is_the_same_whatever_torch_was_told(around, colours, tmp_path):
+    model = TIRBM(6, SHIFTS, visible="gaussian", two_sided=True, n_iter=1, random_state=0).fit(colours)
+    expected, before = model.transform(colours), torch.get_default_dtype()
+    contexts = {"autocast": torch.autocast("cpu", torch.bfloat16), "inference": torch.inference_mode()}
+    try:
+        torch.set_default_dtype(torch.float64 if around == "float64" else before)
+        with contexts.get(around, torch.enable_grad()):
+            model.export_onnx(tmp_path / "model.onnx")
+        assert torch.get_default_dtype() == (torch.float64 if around == "float64" else before)
+    finally:
+        torch.set_default_dtype(before)
+    assert_allclose(run(tmp_path / "model.onnx", colours), expected, atol=1e-5)
+
+
 def test_a_larger_network_is_exported_with_its_poses(colours, tmp_path):
     path = tmp_path / "network.onnx"
     module = TIRBM(6, SHIFTS, n_iter=1, random_state=0).fit(colours).to_module()

@@ -21,7 +21,7 @@ from orbitpool.discovery import words
 from orbitpool.discovery.candidates import Move, candidates, window_of
 from orbitpool.discovery.ranges import APART, BUDGET, MIRRORED, Ranges, needed, ranges, reach
 from orbitpool.discovery.telling import overlaps
-from orbitpool.kernels import choose_device
+from orbitpool.kernels import choose_device, undisturbed
 from orbitpool.pictures import Bytes, save_png
 from orbitpool.transforms import TransformSet
 from orbitpool.transforms.families import as_shape
@@ -124,6 +124,7 @@ class Discovery:
         return cls(findings, found, transforms or found.transforms(), *facts)
 
 
+@undisturbed()
 def discover(
     X: Any,
     *,

@@ -15,6 +15,7 @@ from torch import Tensor
 from orbitpool.discovery.local import local_map, moments
 from orbitpool.discovery.mixture import Mixture, find, settle
 from orbitpool.discovery.naming import UNKNOWN, name
+from orbitpool.kernels import undisturbed
 from orbitpool.progress import counted, say
 from orbitpool.transforms import TransformSet, from_matrices
 from orbitpool.transforms.families import as_shape, check_whole
@@ -31,6 +32,7 @@ RELATED = 0.7  # how often, at least, a partner is nearer to its own input, move
 TRIM, EXACT = 4.0, 0.01  # times the median error, or part of a partner, within which a pair is explained
 
 
+@undisturbed()
 def learn_transforms(
     X: Any,
     Y: Any,

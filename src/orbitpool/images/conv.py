@@ -28,11 +28,11 @@ from orbitpool.images.patches import (
     random_patches,
 )
 from orbitpool.images.whitening import CONTRAST, FLOOR, normalize_contrast, whitening
-from orbitpool.kernels import choose_device
+from orbitpool.kernels import choose_device, undisturbed
 from orbitpool.kernels.crew import in_order
 from orbitpool.learners import Learner, finding
 from orbitpool.learners.around import AroundLearner
-from orbitpool.learners.checks import at_least, finite, one_of, whole
+from orbitpool.learners.checks import above, at_least, finite, one_of, whole
 from orbitpool.learners.training import seed_of
 from orbitpool.modules import export_onnx
 from orbitpool.transforms import TransformSet
@@ -127,6 +127,7 @@ class ConvFeatures(AroundLearner):
         self.device = device
         self.random_state = random_state
 
+    @undisturbed()
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn filters from random patches of images (N, H, W) or (N, H, W, C).
 
@@ -188,6 +189,7 @@ class ConvFeatures(AroundLearner):
         ]
         return torch.cat([as_floats(patches, device).flatten(1) for patches in some])
 
+    @undisturbed()
     @torch.no_grad()
     def transform(self, X: Any) -> Any:
         """Features averaged on the grid, (N, grid * grid * features of a patch), cell by cell, row by row, or a map."""
@@ -207,10 +209,9 @@ class ConvFeatures(AroundLearner):
             seen = [images, images.flip(2)] if self.mirror else [images]
             return torch.stack([dense.means(some, rows) for some in seen]).mean(0)
 
-        with torch.autocast(device.type, enabled=False):
-            units = [(at[some], images[some], rows) for at, images in own for some, rows in dense.units(images)]
-            for (at, _, rows), z in zip(units, in_order(encode, units, dense.threads(own)), strict=True):
-                _put(features, at, z.to(home), more=bool(rows[0] > 0))
+        units = [(at[some], images[some], rows) for at, images in own for some, rows in dense.units(images)]
+        for (at, _, rows), z in zip(units, in_order(encode, units, dense.threads(own)), strict=True):
+            _put(features, at, z.to(home), more=bool(rows[0] > 0))
         if not share.whole:
             order = order.to(home)
             features[order] = share.gather(features[order[share.own]])
@@ -218,6 +219,7 @@ class ConvFeatures(AroundLearner):
             features = features.view(len(features), self.grid, self.grid, -1)
         return features if isinstance(X, Tensor) else features.numpy()
 
+    @undisturbed()
     def to_module(self) -> ConvModule:
         """`transform` as a float32 layer of a network, images to (N, n_features_out), which can be trained there."""
         check_is_fitted(self)
@@ -236,7 +238,7 @@ class ConvFeatures(AroundLearner):
 
         Height and width are those of the images that were learned from; bytes must be divided by 255 first.
         """
-        export_onnx(self.to_module(), torch.zeros(1, *map(int, self.image_shape_)), path)
+        export_onnx(self.to_module(), torch.zeros(1, *map(int, self.image_shape_), dtype=torch.float32), path)
 
     def _dense(self, device: torch.device, dtype: torch.dtype) -> Dense:
         """What encodes images on a device."""
@@ -277,9 +279,10 @@ class ConvFeatures(AroundLearner):
         one_of("output", self.output, ("flat", "map"))
         one_of("mirror", self.mirror, (False, True))
         check_mirror(self.mirror, self.poses)
-        for name in ("contrast", "whiten"):
-            if getattr(self, name) is not None:
-                at_least(name, getattr(self, name), 0)
+        if self.contrast is not None:
+            above("contrast", self.contrast, 0)  # with 0 flat patches would be 0 / 0
+        if self.whiten is not None:
+            at_least("whiten", self.whiten, 0)
         transforms = self.learner.transforms
         finding.check(transforms)
         if transforms is None and self.patch_size is None:

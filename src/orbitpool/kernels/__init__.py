@@ -7,7 +7,7 @@ from orbitpool.kernels.chunked import reduce_orbit, reduce_templates
 from orbitpool.kernels.descent import descend_
 from orbitpool.kernels.devices import choose_device
 from orbitpool.kernels.poses import compare, expect, face, generate_drawn, infer, move, tilt_
-from orbitpool.kernels.precision import full_precision
+from orbitpool.kernels.precision import full_precision, undisturbed
 from orbitpool.kernels.products import Statistics, correlate, generate, respond, shortened
 from orbitpool.kernels.traced import pool_templates
 
@@ -30,4 +30,5 @@ __all__ = [
     "respond",
     "shortened",
     "tilt_",
+    "undisturbed",
 ]

@@ -1,4 +1,4 @@
-"""How torch multiplies float32 matrices: a setting of the whole program, which blocks ask for and put back."""
+"""How torch multiplies float32 matrices, a setting of the whole program, and what else callers ask of it."""
 
 from __future__ import annotations
 
@@ -33,6 +33,13 @@ def full_precision(device: torch.device) -> Iterator[None]:
             if block in _inside:
                 _inside.remove(block)
                 _settle()
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Work as if no caller had asked for autocast or inference mode, which would round numbers or forbid gradients."""
+    with torch.inference_mode(False), torch.autocast("cpu", enabled=False), torch.autocast("cuda", enabled=False):
+        yield
 
 
 def _own(backend: Any) -> str:

@@ -18,6 +18,7 @@ from orbitpool import together
 from orbitpool import transforms as T
 from orbitpool.discovery import Discovery
 from orbitpool.encoders import Encoder
+from orbitpool.kernels import undisturbed
 from orbitpool.learners import files, finding
 from orbitpool.learners.checks import whole, within
 from orbitpool.learners.inputs import Inputs
@@ -130,6 +131,7 @@ class Learner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Inputs):  # typ
         """
         return self._fit_found(X, None)
 
+    @undisturbed()
     def _fit_found(self, X: Any, find: Callable[[], Discovery] | None) -> Self:
         """Learn filters; poses that are to be found come from `find`, or if there is none from X."""
         self._check()
@@ -167,6 +169,7 @@ class Learner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Inputs):  # typ
             save_every=self.checkpoint_every,
         )
 
+    @undisturbed()
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Go through X once, in its own order, and learn from it; starts a model if there is none yet.
 
@@ -251,6 +254,7 @@ class Learner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Inputs):  # typ
                     "set it back, or call fit to start anew"
                 )
 
+    @undisturbed()
     @torch.no_grad()
     def _map(
         self,
@@ -306,13 +310,14 @@ class Learner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Inputs):  # typ
         self._check()
         return self._encoder(self._parameters(torch.device(device), dtype))
 
+    @undisturbed()
     def to_module(self) -> OrbitModule:
         """`transform` as a float32 layer of a network, (N, D1) to (N, n_features_out), which can be trained there."""
         return OrbitModule(self.encoder())
 
     def export_onnx(self, path: str | os.PathLike[str]) -> None:
         """Write `transform` as an ONNX file, `input` (N, D1) to `output` (N, n_features_out), both float32."""
-        export_onnx(self.to_module(), torch.zeros(1, self.n_features_in_), path)
+        export_onnx(self.to_module(), torch.zeros(1, self.n_features_in_, dtype=torch.float32), path)
 
     @property
     def _n_features_out(self) -> int:

@@ -13,6 +13,7 @@ from importlib.util import find_spec
 import torch
 from torch import Tensor, nn
 
+from orbitpool.kernels import undisturbed
 from orbitpool.modules.layer import OrbitModule
 from orbitpool.wholefile import write_whole
 
@@ -44,7 +45,7 @@ def export_onnx(module: nn.Module, example: Tensor, path: str | os.PathLike[str]
     if size >= LIMIT:
         raise ValueError(f"filters in all poses take {size:,} bytes, and an ONNX file holds {LIMIT:,}; use fewer")
     two = torch.cat([example[:1]] * 2).cpu()  # a batch of one would be taken for the only size
-    with _quiet(), torch.no_grad():
+    with _quiet(), _plain_numbers(example.dtype), undisturbed(), torch.no_grad():
         program = torch.onnx.export(
             fixed,
             (two,),
@@ -74,6 +75,17 @@ def _fixed(module: nn.Module) -> nn.Module:
         if isinstance(part, OrbitModule):
             part.fix()
     return copy
+
+
+@contextmanager
+def _plain_numbers(dtype: torch.dtype) -> Iterator[None]:
+    """Numbers in a module's code that have no float type get that of its inputs."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(dtype if dtype.is_floating_point else before)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)
 
 
 @contextmanager
