@@ -29,7 +29,7 @@ def run() -> Iterator[Row]:
     ours = TIOMP(K, gamma=GAMMA, n_iter=PASSES, random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # some patches need more steps than it takes
-        own, other = seconds(lambda: ours.fit(learn), lambda: theirs.fit(learn), repeats=2)
+        own, other = seconds(lambda: ours.fit(learn), lambda: theirs.fit(learn), repeats=5)
     name = f"dictionary of 3000x64, K={K}, {PASSES} passes: over scikit-learn's MiniBatchDictionaryLearning"
     yield Row(name, own / other)
     left = held_out - theirs.transform(held_out) @ theirs.components_
