@@ -157,3 +157,11 @@ def test_a_refit_forgets_the_names_of_columns(digits):
     model = TIRBM(4, n_iter=1, random_state=0).fit(pd.DataFrame(digits, columns=[str(i) for i in range(64)]))
     assert model.sample(3, steps=1).shape == (3, 64)
     assert not hasattr(model.fit(torch.from_numpy(digits[:, :32])), "feature_names_in_")
+
+
+@pytest.mark.parametrize("none", [np.zeros((0, 64)), np.zeros((0, 8, 8)), torch.zeros(0, 8, 8)], ids=lambda X: X.shape)
+def test_no_inputs_are_refused_in_words(none, digits):
+    model = TIRBM(4, n_iter=1, random_state=0).fit(digits)
+    for work in (TIRBM(4).fit, model.transform):
+        with pytest.raises(ValueError, match=r"Found array with 0 sample|give \(N, features\) or images"):
+            work(none)

@@ -65,7 +65,7 @@ class Inputs(BaseEstimator):  # type: ignore[misc]
                 f"images have shape {tuple(X.shape[1:])}, but the transformations act on fields of "
                 f"{field[0]}×{field[1]} pixels; give (N, {field[0]}, {field[1]}[, C]), channels last"
             )
-        return X.reshape(len(X), -1)
+        return X.reshape(len(X), prod(X.shape[1:]))  # also of no images
 
     def _check_width(self, n_features: int, reset: bool, named: bool) -> None:
         if not reset:
