@@ -121,6 +121,15 @@ def test_it_does_not_matter_how_large_numbers_are(brief, upright_digits, power):
     assert discover(upright_digits * np.float32(2.0**power), random_state=0).findings == expected
 
 
+def test_what_torch_makes_of_plain_numbers_does_not_matter(brief, upright_digits):
+    expected, before = discover(upright_digits, random_state=0).findings, torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert discover(upright_digits, random_state=0).findings == expected
+    finally:
+        torch.set_default_dtype(before)
+
+
 def test_any_array_of_real_numbers_will_do(brief, upright_digits):
     X = (255 * upright_digits[:600]).astype(np.uint8)
     expected = discover(X.astype(np.float32), random_state=0).findings

@@ -50,6 +50,17 @@ def test_what_was_built_is_kept(folder, compiler):
     assert compiler() == built > 0
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_forked_process_need_not_wait_for_a_thread_that_it_has_not():
+    with compiled._lock:
+        child = os.fork()
+        if not child:
+            os._exit(0 if compiled._lock.acquire(timeout=10) else 1)
+        _, status = os.waitpid(child, 0)
+    assert status == 0
+
+
 @needs_compiler
 def test_threads_that_ask_at_once_call_one_compiler(compiler, monkeypatch):
     together = Barrier(4)

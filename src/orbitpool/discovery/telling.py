@@ -31,7 +31,7 @@ def overlaps(images: Tensor, moves: list[Move], side: int, steps: int, seed: int
     classes = [STILL, *moves]
     x = standardized(images)
     network = _network(x.shape[1], side, len(classes), generator).to(images)
-    prior = torch.full((len(classes),), (1 - STILL_SHARE) / len(moves))
+    prior = torch.full((len(classes),), (1 - STILL_SHARE) / len(moves), dtype=torch.float32)
     prior[0] = STILL_SHARE
     _train(network, x[order[held:]], classes, prior, side, steps, generator)
     return _confused(network, x[order[:held]], classes, prior, side, generator)
@@ -84,7 +84,7 @@ def _network(channels: int, side: int, classes: int, generator: torch.Generator)
             *_layer(nn.Linear(32 * small * small, 128, bias=False), nn.BatchNorm1d(128)),
             nn.Linear(128, classes, bias=False),
         )
-    for parameter in network.parameters():
+    for parameter in network.float().parameters():
         if parameter.ndim > 1:
             nn.init.kaiming_normal_(parameter, generator=generator)
     return network

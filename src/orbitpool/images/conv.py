@@ -141,6 +141,8 @@ class ConvFeatures(AroundLearner):
         self
         """
         self._check()
+        if self.contrast is not None:
+            above("contrast", self.contrast, 0)  # with 0 flat patches would be 0 / 0
         groups, device = by_size(X), choose_device(self.device, X)
         self._check_images(groups, groups[0][1].shape[3])
         seed = seed_of(self.random_state)
@@ -279,10 +281,9 @@ class ConvFeatures(AroundLearner):
         one_of("output", self.output, ("flat", "map"))
         one_of("mirror", self.mirror, (False, True))
         check_mirror(self.mirror, self.poses)
-        if self.contrast is not None:
-            above("contrast", self.contrast, 0)  # with 0 flat patches would be 0 / 0
-        if self.whiten is not None:
-            at_least("whiten", self.whiten, 0)
+        for name in ("contrast", "whiten"):
+            if getattr(self, name) is not None:
+                at_least(name, getattr(self, name), 0)
         transforms = self.learner.transforms
         finding.check(transforms)
         if transforms is None and self.patch_size is None:

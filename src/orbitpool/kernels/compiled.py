@@ -33,6 +33,15 @@ def library() -> ctypes.CDLL | None:
         return _library()
 
 
+def _forget() -> None:
+    global _lock
+    _lock = Lock()  # a forked process has not the thread that may have held the other one
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_forget)
+
+
 @cache
 def _library() -> ctypes.CDLL | None:
     if not wanted():

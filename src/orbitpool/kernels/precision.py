@@ -38,7 +38,13 @@ def full_precision(device: torch.device) -> Iterator[None]:
 @contextmanager
 def undisturbed() -> Iterator[None]:
     """Work as if no caller had asked for autocast or inference mode, which would round numbers or forbid gradients."""
-    with torch.inference_mode(False), torch.autocast("cpu", enabled=False), torch.autocast("cuda", enabled=False):
+    wanted = torch.is_grad_enabled()  # which leaving inference mode would switch on
+    with (
+        torch.inference_mode(False),
+        torch.set_grad_enabled(wanted),
+        torch.autocast("cpu", enabled=False),
+        torch.autocast("cuda", enabled=False),
+    ):
         yield
 
 
