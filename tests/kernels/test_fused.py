@@ -55,7 +55,7 @@ def test_tilting_scales_and_averages(N, K, S):
     p, z, _ = fused.infer_(a, b, N, torch.Generator(DEVICE))
     slope = torch.linspace(-1, 2, K, device=DEVICE)
     before = p.clone(memory_format=torch.preserve_format)
-    expected = before * (1 - 0.7 * slope * (1 - z))[..., None]
+    expected = before * (0.7 * slope * (1 - z) - 1)[..., None]
     assert_close(fused.tilt_(p, z, 0.7, slope, N), expected.sum(0) / N)
     assert_close(p, expected)
 

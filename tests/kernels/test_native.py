@@ -12,7 +12,7 @@ from compilers import needs_compiler
 from orbitpool import TIRBM, ConvFeatures, kernels, orbit, together
 from orbitpool import transforms as T
 from orbitpool.kernels import cells, native
-from orbitpool.kernels.turning import beside
+from orbitpool.kernels.turning import Beside, whole
 from orbitpool.together import Part
 
 pytestmark = needs_compiler
@@ -40,6 +40,13 @@ def by_torch(work):
         return work()
 
 
+def inferred(products, b, n, **drawing):
+    """Probabilities (N, K, S) and what else `native.infer` gives, of whole products."""
+    hidden = Beside([torch.empty_like(part) for part in products], 0, n, (n, *b.shape))
+    z, mean, pose = native.infer(products, b, n, hidden, **drawing)
+    return whole(hidden), z, mean, pose
+
+
 def same(work, **close):
     """Assert that some work gives the same with and without a compiler, and return it."""
     result = work()
@@ -58,18 +65,26 @@ def test_every_part_of_an_update_is_what_torch_makes_of_it(transforms, channels,
     b = torch.randn(K, S, generator=generator) - 2
     close = {"rtol": 1e-5, "atol": 1e-6} if kind == torch.float32 else {"rtol": 2e-2, "atol": 2e-2}
     u, faced = kernels.move(v, transforms, W), same(lambda: kernels.face(W, transforms), **close)
-    p, on = same(lambda: kernels.expect(u, faced, b, n), rtol=1e-5, atol=1e-6)
-    inferred, z, pose = kernels.infer(u, faced, b, n, generator)
-    assert_close((inferred, z), (p, p.sum(2)), rtol=1e-5, atol=1e-6)
-    assert_close(on, p.mean(0), rtol=1e-5, atol=1e-6)
+    p, on = by_torch(lambda: kernels.expect(u, faced, b, n))
+    data, z, pose = kernels.infer(u, faced, b, n, generator, room=n)
+    model, mean = kernels.expect(u, faced, b, n, beside=data)
+    assert_close((z, on, mean), (p.sum(2), p.mean(0), p.mean(0)), rtol=1e-5, atol=1e-6)
     slope = torch.randn(K, generator=generator)
-    tilted, weight = p.clone(), 1 - 0.7 * slope * (1 - z)
-    assert_close(kernels.tilt_(tilted, z, 0.7, slope, n), (p * weight[..., None]).mean(0), rtol=1e-5, atol=1e-6)
-    assert_close(tilted, p * weight[..., None])
-    for one, other in ((-0.5, 0.5), (0.25, 1.0), (0.0, 2.0)):
-        sides = [(p, u, one), (tilted, u, other)]
-        scale = {**close, "atol": close["atol"] * n**0.5}
-        same(lambda sides=sides: kernels.correlate([(h.clone(), u, a) for h, u, a in sides], torch.float32), **scale)
+    tilted = -p * (1 - 0.7 * slope * (1 - z))[..., None]
+    assert_close(whole(data), p, **close)
+    assert_close(kernels.tilt_(data, z, 0.7, slope, n), tilted.mean(0), **close)
+    assert_close(whole(data), tilted, **close)
+    assert_close(whole(model), p, **close)
+    assert (data.parts is model.parts) == (kind == torch.bfloat16 or S == 1 or transforms in TURNS)
+    alone, summed = kernels.expect(u, faced, b, n)[0], {**close, "atol": 2 * close["atol"] * n**0.5}
+    for alphas in ((0.5, 0.5), (-0.25, 1.0), (0.0, 2.0), (0.0, 0.0)):
+
+        def total(data, model, alphas=alphas):
+            return kernels.correlate([(data, u, alphas[0]), (model, u, alphas[1])], torch.float32)
+
+        expected = by_torch(lambda total=total: total(tilted.clone(), p.clone()))
+        assert_close(total(data, model), expected, **summed)
+        assert_close(total(whole(data).clone(), alone), expected, **summed)
     for dense in (0.0, 1.0):
         monkeypatch.setattr(kernels.poses, "DENSE", dense)
         same(lambda: kernels.generate_drawn(pose, W, transforms, v.shape), **close)
@@ -186,23 +201,20 @@ def test_what_torch_makes_of_plain_numbers_does_not_matter(usual, generator):
 
 def test_numbers_with_gaps_are_refused():
     with pytest.raises(ValueError, match=r"lie \(1, 4\) apart"):
-        native.infer([torch.zeros(3, 4).T], torch.zeros(4, 1), 3)
+        inferred([torch.zeros(3, 4).T], torch.zeros(4, 1), 3)
 
 
-def test_parts_beside_each_other_are_rounded_as_torch_rounds(generator):
-    whole = torch.arange(2**16, dtype=torch.int32).to(torch.int16).view(torch.bfloat16).float()
-    whole = whole[whole.isfinite() & (whole.abs() < 1e38)]  # the sums of four overflow beyond
-    halves = (whole.view(torch.int32) + 2**15).view(torch.float32)  # half-way to the next short number
-    others = torch.tensor([0x7FC00000, 0x7FFFFFFF, 0x7F800001, -1], dtype=torch.int32).view(torch.float32)
-    assert others.isnan().all()
-    hidden = torch.cat([whole, halves, others]).expand(2, -1).contiguous()
-
-    def put(sides, quarters):
-        return beside([(h.clone(), factor) for h, factor in sides], torch.bfloat16, quarters)
-
-    same(lambda: put([(hidden, 1.0), (hidden, -0.5)], False), rtol=0, atol=0, equal_nan=True)
-    few = torch.randn(3, 4 * 301, generator=generator)
-    same(lambda: put([(few, 0.3), (few[:, :8].contiguous(), -2.0)], True), rtol=1e-2, atol=1e-6)
+def test_what_is_tilted_is_rounded_as_torch_rounds():
+    """One, times each number from 1/2 to 2 in turn that is short, half-way to the next one, or just beside that."""
+    short = torch.arange(0x3F00, 0x4000, dtype=torch.int32) << 16
+    z = torch.cat([short, *(short + 2**15 + aside for aside in (-1, 0, 1))]).view(torch.float32)
+    extreme = torch.tensor([1.0, float("inf"), -float("inf"), float("nan")])
+    p = extreme.expand(len(z), 4).T.to(torch.bfloat16).contiguous()
+    hidden = Beside([p], 0, len(z), (len(z), 4, 1))
+    mean = native.tilt_(hidden, z.expand(4, -1).contiguous().T, torch.ones(4))
+    assert torch.equal(p[0], -z.to(torch.bfloat16))
+    assert_close(p[1:], -extreme[1:, None].expand(3, len(z)).to(torch.bfloat16), equal_nan=True)
+    assert_close(mean[:, 0], torch.cat([-z.mean()[None], -extreme[1:]]), equal_nan=True)
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
@@ -233,7 +245,7 @@ def chances(seed, places):
 def test_poses_are_drawn_by_numbers_that_depend_on_the_seed_and_the_place_alone(S, generator):
     K, n = 37, 300
     b, products = torch.randn(K, S, generator=generator) - 1, torch.randn(K, S * n, generator=generator)
-    p, _, _, pose = native.infer([products.clone()], b, n, seed=2**63 - 5, batch=n)
+    p, _, _, pose = inferred([products.clone()], b, n, seed=2**63 - 5, batch=n)
     u = chances(2**63 - 5, np.arange(K * n).reshape(K, n)).T
     below = p.double().cumsum(2)
     near = (below - u[..., None]).abs().amin(2) < 1e-6
@@ -242,7 +254,7 @@ def test_poses_are_drawn_by_numbers_that_depend_on_the_seed_and_the_place_alone(
     assert torch.equal(pose[~near], torch.where(expected == S, orbit.OFF, expected).int()[~near])
     own = slice(120, 290)
     some = products.view(K, S, n)[:, :, own].reshape(K, -1).contiguous()
-    assert torch.equal(native.infer([some], b, 170, seed=2**63 - 5, first=own.start, batch=n)[3], pose[own])
+    assert torch.equal(inferred([some], b, 170, seed=2**63 - 5, first=own.start, batch=n)[3], pose[own])
 
 
 def test_a_generator_draws_other_poses_each_time(generator):
@@ -268,7 +280,7 @@ def test_a_part_of_a_batch_is_drawn_as_in_all_of_it(generator):
 def test_poses_are_drawn_as_often_as_they_are_likely(n):
     K, S = 40_000 // n, 3
     b = torch.tensor([-1.0, 0.5, -3.0]).expand(K, S).contiguous()
-    p, _, _, pose = native.infer([torch.zeros(K, S * n)], b, n, seed=11, batch=n)
+    p, _, _, pose = inferred([torch.zeros(K, S * n)], b, n, seed=11, batch=n)
     share = torch.bincount(pose.flatten() + 1, minlength=S + 1) / (K * n)
     expected = torch.cat([1 - p[0, 0].sum()[None], p[0, 0]])
     assert_close(share, expected, rtol=0, atol=4 * 0.5 / (K * n) ** 0.5)
@@ -276,7 +288,7 @@ def test_poses_are_drawn_as_often_as_they_are_likely(n):
 
 def test_exponentials_are_right_to_the_last_digits():
     a = torch.linspace(-400, 90, 100_003)
-    p, z, _, _ = native.infer([a[None].clone()], torch.zeros(1, 1), len(a))
+    p, z, _, _ = inferred([a[None].clone()], torch.zeros(1, 1), len(a))
     exact = a.double().sigmoid()
     off = ((p[:, 0, 0].double() - exact) / exact).abs()
     assert off[a > -79].max() < 4e-7
@@ -291,7 +303,7 @@ def test_what_is_too_large_stays_where_it_is(extreme, S, generator):
     products[1, 5] = extreme
     exact = orbit.posterior(products.view(3, S, 40).permute(2, 0, 1).double())
     exact[5, 1] = exact[5, 1] if abs(extreme) < 1e39 or extreme < 0 else float("nan")
-    p, z, _, pose = native.infer([products], b, 40, seed=1, batch=40)
+    p, z, _, pose = inferred([products], b, 40, seed=1, batch=40)
     assert_close(p.double(), exact, rtol=1e-5, atol=1e-6, equal_nan=True)
     assert_close(z.double(), exact.sum(2), rtol=1e-5, atol=1e-6, equal_nan=True)
     assert ((pose >= orbit.OFF) & (pose < S)).all()
@@ -306,10 +318,9 @@ def test_results_do_not_depend_on_the_number_of_threads(generator):
     try:
         for threads in (1, 2, 3):
             torch.set_num_threads(threads)
-            p, z, on, pose = native.infer([u[0].clone()], b, 300, seed=5, batch=300)
+            p, z, on, pose = inferred([u[0].clone()], b, 300, seed=5, batch=300)
             down = kernels.generate_drawn(pose, W, turns, v.shape)
-            hidden = p.permute(1, 2, 0).reshape(37, -1)
-            results.append([p, z, on, pose, down, *beside([(hidden, -0.5)], torch.bfloat16, quarters=True)])
+            results.append([p, z, on, pose, down])
     finally:
         torch.set_num_threads(before)
     for others in results[1:]:

@@ -40,7 +40,7 @@ def test_products_are_the_three_sums_of_the_model(transforms, channels, n, gener
     h = drawn if S == 1 else orbit.hidden(drawn, S, F64)
     assert torch.equal(h, orbit.hidden(orbit.sample(p, torch.Generator().manual_seed(0)), S, F64))
     slope = torch.randn(K, generator=generator, dtype=F64)
-    tilted = p * (1 - 0.7 * slope * (1 - z))[..., None]
+    tilted = -p * (1 - 0.7 * slope * (1 - z))[..., None]
     assert_close(kernels.tilt_(inferred, z, 0.7, slope, n), tilted.mean(0))
     assert_close(inferred, tilted)
     total = torch.einsum("nks,nsd->kd", p, transforms.apply(v))

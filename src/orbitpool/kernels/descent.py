@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
 from orbitpool.kernels import native
-from orbitpool.kernels.products import Statistics, correlate, fused
+from orbitpool.kernels.products import Statistics, correlate, fused, scaled
 
 
 def descend_(
@@ -17,13 +16,10 @@ def descend_(
         from orbitpool.kernels import fused as kernels
 
         return kernels.descend_(t, velocity, summed(gradient, t), rate, momentum, decay)
-    if isinstance(gradient, Tensor):
-        step = -rate * gradient
-    else:
-        step = correlate([(h, u, -rate * alpha) for h, u, alpha in gradient], t.dtype)
-    if native.ready(t, velocity) and native.ready(step, kinds=native.BRIEF) and t.shape == step.shape:
-        return native.descend_(t, velocity, step, momentum, rate * decay)
-    torch.add(step, velocity, alpha=momentum, out=velocity)
+    slope, factor = (gradient, 1.0) if isinstance(gradient, Tensor) else scaled(gradient, t.dtype)
+    if native.ready(t, velocity) and native.ready(slope, kinds=native.BRIEF) and t.shape == slope.shape:
+        return native.descend_(t, velocity, slope, -rate * factor, momentum, rate * decay)
+    velocity.mul_(momentum).sub_(slope, alpha=rate * factor)
     if decay:
         velocity.sub_(t, alpha=rate * decay)
     t += velocity

@@ -74,7 +74,7 @@ def _tilt(
         i = start + tl.arange(0, BLOCK)
         at, inside = (k * S + s[:, None]) * N + i[None, :], (s[:, None] < S) & (i[None, :] < N)
         on = tl.load(z + k * N + i, mask=i < N, other=0.0)
-        x = tl.load(p + at, mask=inside, other=0.0).to(tl.float32) * (1 - cost * tl.load(slope + k) * (1 - on))[None, :]
+        x = tl.load(p + at, mask=inside, other=0.0).to(tl.float32) * (cost * tl.load(slope + k) * (1 - on) - 1)[None, :]
         tl.store(p + at, x.to(p.dtype.element_ty), mask=inside)
         total += x
     tl.store(mean + k * S + s, tl.sum(total, 1) / n, mask=s < S)

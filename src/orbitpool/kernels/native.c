@@ -8,6 +8,7 @@
 #include <string.h>
 
 #define BLOCK 256 /* inputs or pixels at a time: a few rows of them stay in the first cache */
+#define HELD 8192 /* logits of a filter at a time */
 #define ALONE 32768 /* numbers, up to which one thread has done them before others are awake */
 #define OFF (-1)  /* the pose of a filter that is not there */
 #define LEAST (-80.0f) /* whose exponential is taken as nought: what is smaller slows processors down */
@@ -83,47 +84,61 @@ static inline void store(void *to, int brief, long at, const float *x, long n)
         EACH(i, n) floats[i] = x[i];
 }
 
-/* Four quarters of row k, of which `part` has the even part, the odd one and two more: n of m numbers of each.
-
-   Even parts have some numbers more, `fixed` ones, which no quarter turn moves. */
-static inline void merge(const void *const *part, int brief, long k, long m, long fixed, long at, long n,
-                         float (*quarter)[BLOCK])
+/* Sums and differences of what four quarter turns have, in their place. */
+static inline void part_turns(float *a, float *b, float *c, float *d, long n)
 {
-    float even[BLOCK], odd[BLOCK];
-    load(even, part[0], brief, k * (m + fixed) + at, 0, n);
-    load(odd, part[1], brief, k * m + at, 0, n);
-    load(quarter[2], part[2], brief, 2 * k * m + at, 0, n);
-    load(quarter[3], part[2], brief, (2 * k + 1) * m + at, 0, n);
     EACH(i, n)
     {
-        float sum = even[i] + odd[i], difference = even[i] - odd[i], x = quarter[2][i], y = quarter[3][i];
-        quarter[0][i] = sum + x;
-        quarter[1][i] = difference + y;
-        quarter[2][i] = sum - x;
-        quarter[3][i] = difference - y;
+        float sum = a[i] + c[i], later = b[i] + d[i];
+        c[i] = a[i] - c[i];
+        d[i] = b[i] - d[i];
+        a[i] = sum + later;
+        b[i] = sum - later;
     }
 }
 
-/* Logits of filter k for n inputs, in rows that are N apart, from products with it: whole, or in parts. */
-static inline void join(const void *const *part, int brief, long k, long S, long N, long at, long n, const float *bias,
-                        float *a)
+/* The four that sums and differences are of, but for factors of four, four, two and two, in their place. */
+static inline void join_turns(float *a, float *b, float *c, float *d, long n)
 {
-    if (part[1]) {
-        float quarter[4][BLOCK];
-        for (long t = 0; t < S / 4; t++) {
-            merge(part, brief, k, S / 4 * N, 0, t * N + at, n, quarter);
-            for (long s = t, q = 0; q < 4; q++, s += S / 4)
-                EACH(i, n) a[s * N + i] = quarter[q][i] + bias[s];
-        }
-    } else
-        for (long s = 0; s < S; s++) {
-            load(a + s * N, part[0], brief, (k * S + s) * N + at, 0, n);
-            EACH(i, n) a[s * N + i] += bias[s];
-        }
+    EACH(i, n)
+    {
+        float sum = a[i] + b[i], difference = a[i] - b[i];
+        a[i] = sum + c[i];
+        b[i] = difference + d[i];
+        c[i] = sum - c[i];
+        d[i] = difference - d[i];
+    }
 }
 
-/* Poses of a filter for n inputs, drawn from probabilities in rows that are N apart by the random numbers from a place on. */
-static inline void draw(const float *p, long S, long N, long n, uint64_t seed, long place, int32_t *pose)
+/* Where N inputs' numbers for a filter in a pose lie: after those of `first` of M inputs in rows for all of them.
+
+   Poses are rows of one matrix, (K, S M), or of three: sums of four quarter turns, (K, S / 4 M), odd ones, and the rest.
+*/
+typedef struct {
+    void *numbers;
+    long at;
+} Row;
+
+static inline Row row_of(void *const *part, long k, long s, long S, long N, long first, long M)
+{
+    long some = part[1] ? S / 4 : S, which = least(s / some, 2), poses = which < 2 ? some : 2 * some;
+    return (Row){part[which], poses * (k * M + first) + (s - which * some) * N};
+}
+
+/* The sum of n numbers, each of which is multiplied by a factor. */
+static __attribute__((noinline)) float scale(float *x, const float *factor, long n)
+{
+    float sum = 0;
+    _Pragma("omp simd reduction(+ : sum)") for (long i = 0; i < n; i++)
+    {
+        x[i] *= factor[i];
+        sum += x[i];
+    }
+    return sum;
+}
+
+/* Poses of a filter for n inputs, drawn from probabilities in rows of them, by the random numbers from a place on. */
+static inline void draw(const float *p, long S, long n, uint64_t seed, long place, int32_t *pose)
 {
     float left[BLOCK];
     int32_t passed[BLOCK];
@@ -135,7 +150,7 @@ static inline void draw(const float *p, long S, long N, long n, uint64_t seed, l
     for (long s = 0; s < S; s++)
         EACH(i, n)
         {
-            left[i] -= p[s * N + i]; /* below nought from the pose on that is drawn */
+            left[i] -= p[s * n + i]; /* below nought from the pose on that is drawn */
             passed[i] += left[i] >= 0;
         }
     EACH(i, n) pose[i] = passed[i] == S ? OFF : passed[i];
@@ -143,111 +158,129 @@ static inline void draw(const float *p, long S, long N, long n, uint64_t seed, l
 
 /* Probability p of each pose, z of any, the mean of p over inputs; with a place for it, the pose drawn for each.
 
-   `part` holds the products: (K, S N) and two of nothing, or those with even filters, odd ones (K, S N / 4) and the rest
-   (K, S N / 2). Of the random numbers for all `batch` inputs, those from `first` on are for these. */
-void infer(const void *const *part, int brief, const float *bias, long K, long S, long N, float *p, float *z,
-           float *mean, int32_t *pose, uint64_t seed, long first, long batch)
+   Products and p lie as `row_of` says, products by themselves, and may be one and the same. Of the random numbers for all
+   `batch` inputs, those from `start` on are for these. */
+void infer(void *const *product, int brief, const float *bias, long K, long S, long N, void *const *p, int brief_p,
+           long first, long M, float *z, float *mean, int32_t *pose, uint64_t seed, long start, long batch)
 {
+    long block = S * BLOCK <= HELD ? BLOCK : S < HELD ? HELD / S : 1, turns = product[1] ? S / 4 : 0;
     SHARED(K * S * N) for (long k = 0; k < K; k++)
     {
+        float a[S * block];
         memset(mean + k * S, 0, sizeof(float) * S);
-        for (long at = 0; at < N; at += BLOCK) {
-            long n = least(BLOCK, N - at);
-            float peak[BLOCK], share[BLOCK], on[BLOCK], *a = p + k * S * N + at;
-            join(part, brief, k, S, N, at, n, bias + k * S, a);
-            EACH(i, n) peak[i] = 0;
-            for (long s = 0; s < S; s++)
-                EACH(i, n) peak[i] = a[s * N + i] > peak[i] ? a[s * N + i] : peak[i];
-            EACH(i, n) on[i] = 0;
-            for (long s = 0; s < S; s++)
-                EACH(i, n) on[i] += a[s * N + i] = exponential(a[s * N + i] - peak[i]);
+        for (long at = 0; at < N; at += block) {
+            long n = least(block, N - at), turn = turns * n;
+            float peak[BLOCK], share[BLOCK], on[BLOCK];
+            for (long s = 0; s < S; s++) {
+                Row row = row_of(product, k, s, S, N, 0, N);
+                load(a + s * n, row.numbers, brief, row.at + at, 0, n);
+            }
+            for (float *x = a; x < a + turn; x += n)
+                join_turns(x, x + turn, x + 2 * turn, x + 3 * turn, n);
+            EACH(i, n) peak[i] = on[i] = 0;
+            for (long s = 0; s < S; s++) {
+                float *x = a + s * n, own = bias[k * S + s];
+                EACH(i, n)
+                {
+                    x[i] += own;
+                    peak[i] = x[i] > peak[i] ? x[i] : peak[i];
+                }
+            }
+            for (long s = 0; s < S; s++) {
+                float *x = a + s * n;
+                EACH(i, n) on[i] += x[i] = exponential(x[i] - peak[i]);
+            }
             EACH(i, n)
             {
                 share[i] = 1 / (on[i] + exponential(-peak[i]));
                 z[k * N + at + i] = on[i] * share[i];
             }
             for (long s = 0; s < S; s++) {
-                float sum = 0, *x = a + s * N;
-                _Pragma("omp simd reduction(+ : sum)") for (long i = 0; i < n; i++) sum += x[i] *= share[i];
-                mean[k * S + s] += sum / N;
+                mean[k * S + s] += scale(a + s * n, share, n) / N;
             }
             if (pose)
-                draw(a, S, N, n, seed, k * batch + first + at, pose + k * N + at);
+                draw(a, S, n, seed, k * batch + start + at, pose + k * N + at);
+            for (float *x = a; x < a + turn; x += n)
+                part_turns(x, x + turn, x + 2 * turn, x + 3 * turn, n);
+            for (long s = 0; s < S; s++) {
+                Row row = row_of(p, k, s, S, N, first, M);
+                store(row.numbers, brief_p, row.at + at, a + s * n, n);
+            }
         }
     }
 }
 
-/* p times 1 - weight_k (1 - z), in place, and its mean over inputs. */
-void tilt(float *p, const float *z, const float *weight, long K, long S, long N, float *mean)
+/* p times weight_k (1 - z) - 1, in place, where `infer` has put it, and its mean over inputs. */
+void tilt(void *const *p, int brief, long first, long M, const float *z, const float *weight, long K, long S, long N,
+          float *mean)
 {
+    long turn = p[1] ? S / 4 : 0;
     SHARED(K * S * N) for (long k = 0; k < K; k++)
     {
-        memset(mean + k * S, 0, sizeof(float) * S);
+        float *own = mean + k * S;
+        memset(own, 0, sizeof(float) * S);
         for (long at = 0; at < N; at += BLOCK) {
             long n = least(BLOCK, N - at);
-            float factor[BLOCK];
-            EACH(i, n) factor[i] = 1 - weight[k] * (1 - z[k * N + at + i]);
+            float factor[BLOCK], x[BLOCK];
+            EACH(i, n) factor[i] = weight[k] * (1 - z[k * N + at + i]) - 1;
             for (long s = 0; s < S; s++) {
-                float sum = 0, *x = p + (k * S + s) * N + at;
-                _Pragma("omp simd reduction(+ : sum)") for (long i = 0; i < n; i++) sum += x[i] *= factor[i];
-                mean[k * S + s] += sum / N;
+                Row row = row_of(p, k, s, S, N, first, M);
+                load(x, row.numbers, brief, row.at + at, 0, n);
+                own[s] += scale(x, factor, n) / (s < 2 * turn ? 4 * N : turn ? 2 * N : N);
+                store(row.numbers, brief, row.at + at, x, n);
             }
         }
+        join_turns(own, own + turn, own + 2 * turn, own + 3 * turn, turn);
     }
 }
 
-/* Factor times rows of x, (K, columns), into places of wider matrices: whole, or taken apart as `merge` joins them.
+/* Rows of x, (K, D), taken apart: of four quarters of m numbers, then others, in the order that is listed.
 
-   What is taken apart has four quarters of m columns and then fixed ones, in the order that is listed, if one is. */
-void split(const void *x, int brief, float factor, long K, long columns, const int64_t *listed, long m,
-           void *const *part, const long *place, const long *width, int brief_parts)
+   The sums, and what is no part of a quarter, go to the first part, (K, D - 3 m), the odd ones to the second, (K, m). */
+void apart(const void *x, int brief, long K, long D, const int64_t *listed, long m, void *const *part)
 {
-    long quarter = part[1] ? m : 0, whole = columns - 4 * quarter; /* what is not taken apart follows in the first part */
-    SHARED(K * columns) for (long k = 0; k < K; k++)
+    SHARED(K * D) for (long k = 0; k < K; k++)
     {
         float a[BLOCK], b[BLOCK], c[BLOCK], d[BLOCK], *some[4] = {a, b, c, d};
-        for (long at = 0; at < quarter; at += BLOCK) {
-            long n = least(BLOCK, quarter - at);
+        long even = k * (D - 3 * m);
+        for (long at = 0; at < m; at += BLOCK) {
+            long n = least(BLOCK, m - at);
             for (long q = 0; q < 4; q++)
-                load(some[q], x, brief, k * columns + (listed ? 0 : q * m + at), listed ? listed + q * m + at : 0, n);
-            EACH(i, n)
-            {
-                float sum = factor * (a[i] + c[i]), later = factor * (b[i] + d[i]);
-                c[i] = factor * (a[i] - c[i]);
-                d[i] = factor * (b[i] - d[i]);
-                a[i] = sum + later;
-                b[i] = sum - later;
-            }
-            store(part[0], brief_parts, k * width[0] + place[0] + at, a, n);
-            store(part[1], brief_parts, k * width[1] + place[1] + at, b, n);
-            store(part[2], brief_parts, k * width[2] + place[2] + at, c, n);
-            store(part[2], brief_parts, k * width[2] + place[2] + m + at, d, n);
+                load(some[q], x, brief, k * D, listed + q * m + at, n);
+            part_turns(a, b, c, d, n);
+            store(part[0], brief, even + at, a, n);
+            store(part[1], brief, k * m + at, b, n);
+            store(part[2], brief, 2 * k * m + at, c, n);
+            store(part[2], brief, (2 * k + 1) * m + at, d, n);
         }
-        for (long at = 0; at < whole; at += BLOCK) {
-            long n = least(BLOCK, whole - at), after = 4 * quarter + at;
-            load(a, x, brief, k * columns + (listed ? 0 : after), listed ? listed + after : 0, n);
-            EACH(i, n) a[i] *= factor;
-            store(part[0], brief_parts, k * width[0] + place[0] + quarter + at, a, n);
+        for (long at = 4 * m; at < D; at += BLOCK) {
+            long n = least(BLOCK, D - at);
+            load(a, x, brief, k * D, listed + at, n);
+            store(part[0], brief, even + at - 3 * m, a, n);
         }
     }
 }
 
-/* What `split` takes apart, but for factors of two and four, (K, 4 m + fixed), in the order that is listed. */
-void unite(const void *const *part, int brief, long K, long m, long fixed, const int64_t *listed, float *x)
+/* What `apart` takes apart, but for factors of four and two, (K, D), in the order that is listed. */
+void unite(const void *const *part, int brief, long K, long D, const int64_t *listed, long m, float *x)
 {
-    SHARED(K * 4 * m) for (long k = 0; k < K; k++)
+    SHARED(K * D) for (long k = 0; k < K; k++)
     {
-        float *row = x + k * (4 * m + fixed), quarter[4][BLOCK];
+        float a[BLOCK], b[BLOCK], c[BLOCK], d[BLOCK], *some[4] = {a, b, c, d}, *row = x + k * D;
+        long even = k * (D - 3 * m);
         for (long at = 0; at < m; at += BLOCK) {
             long n = least(BLOCK, m - at);
-            merge(part, brief, k, m, fixed, at, n, quarter);
+            load(a, part[0], brief, even + at, 0, n);
+            load(b, part[1], brief, k * m + at, 0, n);
+            load(c, part[2], brief, 2 * k * m + at, 0, n);
+            load(d, part[2], brief, (2 * k + 1) * m + at, 0, n);
+            join_turns(a, b, c, d, n);
             for (long q = 0; q < 4; q++)
                 for (long i = 0; i < n; i++)
-                    row[listed[q * m + at + i]] = quarter[q][i];
+                    row[listed[q * m + at + i]] = some[q][i];
         }
-        for (long f = 0; f < fixed; f++) {
-            load(row + listed[4 * m + f], part[0], brief, k * (m + fixed) + m + f, 0, 1);
-        }
+        for (long at = 4 * m; at < D; at++)
+            load(row + listed[at], part[0], brief, even + at - 3 * m, 0, 1);
     }
 }
 
@@ -351,17 +384,18 @@ void add_up(const int32_t *pose, const void *W, int brief, long K, long S, long 
     }
 }
 
-/* velocity = momentum velocity + step - decay t, and t += velocity. */
-void descend(float *t, float *velocity, const void *step, int brief, long size, float momentum, float decay)
+/* velocity = momentum velocity + rate gradient - decay t, and t += velocity. */
+void descend(float *t, float *velocity, const void *gradient, int brief, long size, float rate, float momentum,
+             float decay)
 {
     SHARED(size) for (long at = 0; at < size; at += BLOCK)
     {
         long n = least(BLOCK, size - at);
         float x[BLOCK], *some = t + at, *fast = velocity + at;
-        load(x, step, brief, at, 0, n);
+        load(x, gradient, brief, at, 0, n);
         EACH(i, n)
         {
-            fast[i] = momentum * fast[i] + x[i] - decay * some[i];
+            fast[i] = momentum * fast[i] + rate * x[i] - decay * some[i];
             some[i] += fast[i];
         }
     }

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Sequence
 from ctypes import c_float, c_int, c_long, c_uint64, c_void_p
 from functools import cache
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -18,19 +18,22 @@ from torch import Tensor
 from orbitpool.kernels.compiled import library
 from orbitpool.kernels.matrices import unwatched
 
+if TYPE_CHECKING:
+    from orbitpool.kernels.turning import Beside
+
 HELD = 4  # responses at a time, one to a pose
 FULL = (torch.float32,)
 BRIEF = {torch.float32: 0, torch.bfloat16: 1}  # either kind of number, and whether it is short
 TYPES = {"p": c_void_p, "i": c_int, "l": c_long, "u": c_uint64, "f": c_float}
 ARGUMENTS = {
-    "infer": "piplllppppull",
-    "tilt": "ppplllp",
-    "split": "pifllplpppi",
-    "unite": "pilllpp",
+    "infer": "piplllpillpppull",
+    "tilt": "pillpplllp",
+    "apart": "pillplp",
+    "unite": "pillplp",
     "encode": "pipllllllfiplpp",
     "stand": "plllpi",
     "add_up": "ppillllllpp",
-    "descend": "pppilff",
+    "descend": "pppilfff",
 }
 
 
@@ -53,66 +56,54 @@ def ready(*tensors: Tensor, kinds: Collection[torch.dtype] = FULL) -> bool:
 
 
 def infer(
-    products: Sequence[Tensor], b: Tensor, n: int, *, seed: int | None = None, first: int = 0, batch: int = 0
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Probability of each pose, (N, K, S), and of any, (N, K), the mean of the first, (K, S), and poses drawn, (N, K).
+    products: Sequence[Tensor],
+    b: Tensor,
+    n: int,
+    hidden: Beside,
+    *,
+    seed: int | None = None,
+    first: int = 0,
+    batch: int = 0,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Probability of any pose, (N, K), the mean of that of each, (K, S), and poses drawn, (N, K).
 
-    From what `products.answers` gives, in its place if it fits. None are drawn without a seed; with one, these inputs
-    get the numbers of those from `first` on in such a batch.
+    From what `products.answers` gives; the probability of each pose becomes `hidden`, which may be in place of it. None
+    are drawn without a seed; with one, these inputs get the numbers of those from `first` on in such a batch.
     """
     K, S = b.shape
-    in_place = len(products) == 1 and products[0].dtype == b.dtype
-    p = products[0].view(K, S, n) if in_place else b.new_empty(K, S, n)
     z, mean = b.new_empty(K, n), torch.empty_like(b)
     pose = b.new_empty(0 if seed is None else K, n, dtype=torch.int32)
-    made, numbers = (p, z, mean, None if seed is None else pose), (seed or 0, first, batch)
-    _call("infer", _addresses(products), BRIEF[products[0].dtype], b, K, S, n, *made, *numbers)
-    return p.permute(2, 0, 1), z.T, mean, pose.T
+    numbers = (None if seed is None else pose), seed or 0, first, batch
+    _call("infer", _addresses(products), BRIEF[products[0].dtype], b, K, S, n, *_lie(hidden), z, mean, *numbers)
+    return z.T, mean, pose.T
 
 
-def tilt_(p: Tensor, z: Tensor, weight: Tensor) -> Tensor:
+def tilt_(hidden: Beside, z: Tensor, weight: Tensor) -> Tensor:
     """`poses.tilt_` by cost times slope, (K,)."""
-    n, K, S = p.shape
-    mean = p.new_empty(K, S)
-    _call("tilt", p.permute(1, 2, 0), z.T, weight, K, S, n, mean)
+    n, K, S = hidden.shape
+    mean = z.new_empty(K, S)
+    _call("tilt", *_lie(hidden), z.T, weight, K, S, n, mean)
     return mean
 
 
-def beside(hidden: Sequence[tuple[Tensor, float]], dtype: torch.dtype, quarters: bool) -> list[Tensor]:
-    """`turning.beside`."""
-    sizes = [[h.shape[1] // 4 * some for some in (1, 1, 2)] if quarters else [h.shape[1]] for h, _ in hidden]
-    first, _ = hidden[0]
-    parts = [first.new_empty(len(first), sum(size), dtype=dtype) for size in zip(*sizes, strict=True)]
-    place = [0] * len(parts)
-    for (h, factor), size in zip(hidden, sizes, strict=True):
-        _split(h, parts, place, size[0], factor)
-        place = [at + some for at, some in zip(place, size, strict=True)]
-    return parts
+def _lie(hidden: Beside) -> tuple[Any, ...]:
+    return _addresses(hidden.parts), BRIEF[hidden.parts[0].dtype], hidden.first, hidden.room
 
 
 def apart(W: Tensor, pixels: Tensor, size: int) -> list[Tensor]:
     """`turning.taken_apart`."""
     K, D = W.shape
     parts = [W.new_empty(K, some) for some in (D - 3 * size, size, 2 * size)]
-    _split(W, parts, [0, 0, 0], size, 1.0, pixels)
+    _call("apart", W, BRIEF[W.dtype], K, D, pixels, size, _addresses(parts))
     return parts
 
 
-def _split(
-    x: Tensor, parts: Sequence[Tensor], place: Sequence[int], size: int, factor: float, pixels: Tensor | None = None
-) -> None:
-    K, columns = x.shape
-    places, widths = (c_long * 3)(*place), (c_long * 3)(*(part.shape[1] for part in parts))
-    given = x, BRIEF[x.dtype], factor, K, columns, pixels, size
-    _call("split", *given, _addresses(parts), places, widths, BRIEF[parts[0].dtype])
-
-
 def unite(parts: Sequence[Tensor], pixels: Tensor) -> Tensor:
-    """What `apart` takes apart, but for factors of two and four, (K, D)."""
-    even, odd, _ = parts
+    """What `apart` takes apart, but for factors of four and two, (K, D)."""
+    odd = parts[1]
     (K, m), D = odd.shape, len(pixels)
     x = odd.new_empty(K, D, dtype=torch.float32)
-    _call("unite", _addresses(parts), BRIEF[odd.dtype], K, m, even.shape[1] - m, pixels, x)
+    _call("unite", _addresses(parts), BRIEF[odd.dtype], K, D, pixels, m, x)
     return x
 
 
@@ -157,9 +148,9 @@ def add_up(pose: Tensor, W: Tensor, n_poses: int, rows: int, turned: Tensor | No
         yield sums if turned is None else sums[:, : n_poses // 4]
 
 
-def descend_(t: Tensor, velocity: Tensor, step: Tensor, momentum: float, decay: float) -> None:
-    """Velocity becomes momentum velocity + step - decay t and is added to t, both in place."""
-    _call("descend", t, velocity, step, BRIEF[step.dtype], t.numel(), momentum, decay)
+def descend_(t: Tensor, velocity: Tensor, gradient: Tensor, rate: float, momentum: float, decay: float) -> None:
+    """Velocity becomes momentum velocity + rate gradient - decay t and is added to t, both in place."""
+    _call("descend", t, velocity, gradient, BRIEF[gradient.dtype], t.numel(), rate, momentum, decay)
 
 
 def _call(name: str, *given: Any) -> None:

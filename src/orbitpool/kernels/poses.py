@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import cast
 
 import numpy as np
 import torch
@@ -11,8 +12,8 @@ from torch.nn.functional import embedding_bag, pad
 
 from orbitpool import orbit, together
 from orbitpool.kernels import native
-from orbitpool.kernels.products import ALIGNED, Filters, Moved, answers, fused, generate, respond
-from orbitpool.kernels.turning import apart, lengthened, taken_apart, turned
+from orbitpool.kernels.products import ALIGNED, Filters, Moved, answers, fused, generate, joint, respond
+from orbitpool.kernels.turning import Beside, Hidden, apart, lengthened, taken_apart, turned
 from orbitpool.together import Part
 from orbitpool.transforms import TransformSet
 from orbitpool.transforms.set import channels_of
@@ -49,12 +50,14 @@ def infer(
     n: int,
     generator: torch.Generator,
     part: Part | None = None,
-) -> tuple[Tensor, Tensor, Tensor]:
+    room: int = 0,
+) -> tuple[Hidden, Tensor, Tensor]:
     """Probability of each pose, (N, K, S), of moved inputs; of any pose, (N, K); poses drawn. Eq. 7.
 
     Drawn are hidden units (N, K, S), or the pose of each filter, (N, K), `orbit.OFF` where it is in none, whichever is
     faster to go on with. Only the first n of the N inputs count; nothing is on in the others. Inputs that are `part` of
-    a batch get the random numbers that they would get in all of it.
+    a batch get the random numbers that they would get in all of it. The first may have `room` beside it for those of so
+    many inputs more.
     """
     part = part or together.alone(n)
     if fused(b):
@@ -63,8 +66,10 @@ def infer(
         return kernels.infer_(respond(u, W), b, n, generator, part)
     if native.ready(b):
         seed = int(torch.empty((), dtype=torch.int64, device=b.device).random_(generator=generator))
-        p, z, _, pose = native.infer(answers(u, W), b, n, seed=seed, first=part.own.start, batch=part.n)
-        return p, z, pose
+        products = answers(u, W)
+        hidden = _put(u, products, b, n, n + room)
+        z, _, pose = native.infer(products, b, n, hidden, seed=seed, first=part.own.start, batch=part.n)
+        return hidden, z, pose
     p, z = orbit.infer_(respond(u, W, b))
     if p.is_cuda:
         return p, z, part.drawn(lambda p: orbit.sample(p, generator), p)
@@ -82,29 +87,43 @@ def draw(p: Tensor, z: Tensor, generator: torch.Generator, part: Part) -> Tensor
     return pose.index_put_((n, k), passed.count_nonzero(1).int())
 
 
-def expect(u: Moved, W: Filters, b: Tensor, n: int) -> tuple[Tensor, Tensor]:
-    """Probability of each pose, (N, K, S), as `infer` has it, and its mean over the n inputs that count, (K, S)."""
+def _put(u: Moved, products: Sequence[Tensor], b: Tensor, n: int, room: int) -> Beside:
+    """Where hidden units of n inputs go, with room for so many; those that will not be beside others, over products."""
+    if not joint(u):
+        return Beside(products, 0, n, (n, *b.shape))
+    parts = [products[0].new_empty(len(part), part.shape[1] // n * room) for part in products]
+    return Beside(parts, 0, room, (n, *b.shape))
+
+
+def expect(u: Moved, W: Filters, b: Tensor, n: int, beside: Hidden | None = None) -> tuple[Hidden, Tensor]:
+    """Probability of each pose, (N, K, S), as `infer` has it, and its mean over the n inputs that count, (K, S).
+
+    The first goes into the room beside others, if there is any.
+    """
     if fused(b):
         from orbitpool.kernels import fused as kernels
 
         return kernels.expect_(respond(u, W), b, n)
     if native.ready(b):
-        p, _, mean, _ = native.infer(answers(u, W), b, n)
-        return p, mean
+        products = answers(u, W)
+        there = isinstance(beside, Beside) and beside.first + beside.shape[0] + n <= beside.room
+        hidden = cast("Beside", beside).after(n) if there else _put(u, products, b, n, n)
+        _, mean, _ = native.infer(products, b, n, hidden)
+        return hidden, mean
     p, _ = orbit.infer_(respond(u, W, b))
     return p, _mean(p)
 
 
-def tilt_(p: Tensor, z: Tensor, cost: float, slope: Tensor, n: int) -> Tensor:
-    """Multiply the posterior by 1 - cost slope_j (1 - z_j) in place; its mean over n inputs, (K, S)."""
+def tilt_(p: Hidden, z: Tensor, cost: float, slope: Tensor, n: int) -> Tensor:
+    """Multiply the posterior by cost slope_j (1 - z_j) - 1 in place; its mean over n inputs, (K, S)."""
+    weight = cost * slope
+    if isinstance(p, Beside):
+        return native.tilt_(p, z, weight)
     if fused(p):
         from orbitpool.kernels import fused as kernels
 
         return kernels.tilt_(p, z, cost, slope, n)
-    weight = cost * slope
-    if native.ready(p.permute(1, 2, 0), z.T, weight):
-        return native.tilt_(p, z, weight)
-    p *= torch.addcmul(1 - weight, weight, z)[..., None]
+    p *= torch.addcmul(weight - 1, weight, z, value=-1)[..., None]
     return _mean(p)
 
 

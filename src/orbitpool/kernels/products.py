@@ -15,11 +15,22 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from orbitpool.kernels.matrices import WHOLE, multiply
-from orbitpool.kernels.turning import Parts, Turned, beside, correlate_turned, joined, merged
+from orbitpool.kernels.turning import (
+    Hidden,
+    Parts,
+    Turned,
+    beside,
+    correlate_turned,
+    flat_hidden,
+    joined,
+    lengthened,
+    merged,
+    whole,
+)
 
 Moved = Tensor | Turned  # (N, S, D2), or what stands for it
 Filters = Tensor | Parts  # (K, D2), or what stands for them
-Statistics = list[tuple[Tensor, Moved, float]]  # each h, u and alpha of `correlate`
+Statistics = list[tuple[Hidden, Moved, float]]  # each h, u and alpha of `correlate`
 ALIGNED = 8  # short numbers to which a GPU's fast products want rows of them to be rounded up
 TRITON = find_spec("triton") is not None
 # Whether a CPU multiplies short numbers, and rightly: that is oneDNN's work.
@@ -50,30 +61,45 @@ def respond(u: Moved, W: Filters, bias: Tensor | None = None) -> Tensor:
 
 
 def correlate(statistics: Statistics, dtype: torch.dtype) -> Tensor:
-    """The sum over statistics of alpha sum_ns h_njs T_s v_n, (K, D2).
+    """The sum over statistics of alpha sum_ns h_njs T_s v_n, (K, D2); h may be overwritten."""
+    total, factor = scaled(statistics, dtype)
+    return lengthened(total).mul_(factor)
+
+
+def scaled(statistics: Statistics, dtype: torch.dtype) -> tuple[Tensor, float]:
+    """What `correlate` gives, but for a factor, and this.
 
     A GPU gives the result in a float type that may have more digits than the factors, a CPU as many as products have
-    there; h may be overwritten. Where a CPU would round each sum, all are one product, because sums of nearly the same
-    size cancel; for one pose as well, because that is faster.
+    there. Where a CPU would round each sum, all are one product, because sums of nearly the same size cancel; for one
+    pose as well, because that is faster.
     """
-    hidden = [(_flat_hidden(h), alpha) for h, _, alpha in statistics]
-    if turned := [u for _, u, _ in statistics if isinstance(u, Turned)]:
-        return correlate_turned(hidden, turned)
-    moved = [flat_moved(u) for _, u, _ in statistics if isinstance(u, Tensor)]
-    if moved[0].is_cuda:
-        return _correlate_on_gpu(hidden, moved, dtype)
-    if moved[0].itemsize == 2 or statistics[0][0].shape[2] == 1:
-        (h,) = beside(hidden, moved[0].dtype)
-        return multiply(h, joined(moved, moved[0].dtype).T)
-    total, *others = (multiply(h.to(u.dtype), u.T).mul_(alpha) for (h, alpha), u in zip(hidden, moved, strict=True))
+    hidden = [h for h, _, _ in statistics]
+    if isinstance(hidden[0], Tensor) and hidden[0].is_cuda:
+        return _correlate_on_gpu(statistics, dtype), 1.0
+    factor = max((alpha for *_, alpha in statistics), key=abs)
+    moved = [u if alpha == factor else u * (alpha / factor) for _, u, alpha in statistics]
+    if turned := [u for u in moved if isinstance(u, Turned)]:
+        return correlate_turned(hidden, turned), factor
+    flat = [flat_moved(u) for u in moved if isinstance(u, Tensor)]
+    if joint(moved[0]):
+        (h,) = beside(hidden, flat[0].dtype)
+        return multiply(h, joined(flat, h.dtype).T), factor
+    total, *others = (multiply(flat_hidden(whole(h)), u.T) for h, u in zip(hidden, flat, strict=True))
     for other in others:
         total += other
-    return total
+    return total, factor
 
 
-def _correlate_on_gpu(hidden: list[tuple[Tensor, float]], moved: list[Tensor], dtype: torch.dtype) -> Tensor:
-    out, beta = moved[0].new_empty(len(hidden[0][0]), len(moved[0]), dtype=dtype), 0.0
-    for (h, alpha), u in zip(hidden, moved, strict=True):
+def joint(u: Moved) -> bool:
+    """Whether statistics of several sides are one product on a CPU."""
+    return isinstance(u, Turned) or u.itemsize == 2 or u.shape[1] == 1
+
+
+def _correlate_on_gpu(statistics: Statistics, dtype: torch.dtype) -> Tensor:
+    pairs = [(flat_hidden(whole(h)), flat_moved(u), alpha) for h, u, alpha in statistics if isinstance(u, Tensor)]
+    (h, u, _), beta = pairs[0], 0.0
+    out = h.new_empty(len(h), len(u), dtype=dtype)
+    for h, u, alpha in pairs:
         if dtype == u.dtype:
             out.addmm_(h.to(u.dtype), u.T, alpha=alpha, beta=beta)
         else:
@@ -82,12 +108,13 @@ def _correlate_on_gpu(hidden: list[tuple[Tensor, float]], moved: list[Tensor], d
     return out
 
 
-def generate(h: Tensor, W: Tensor) -> Tensor:
+def generate(h: Hidden, W: Tensor) -> Tensor:
     """What the filters that are on, in each pose, add up to in the window, sum_j w_j h_njs, (N, S, D2)."""
+    h = whole(h)
     n, _, S = h.shape
     if S == 1:
         return multiply(h[..., 0], W)[:, None]
-    return multiply(W.T, _flat_hidden(h)).view(-1, S, n).permute(2, 1, 0)
+    return multiply(W.T, flat_hidden(h)).view(-1, S, n).permute(2, 1, 0)
 
 
 def shortened(W: Tensor, precision: str) -> Tensor:
@@ -103,8 +130,3 @@ def shortened(W: Tensor, precision: str) -> Tensor:
 def flat_moved(u: Tensor) -> Tensor:
     """(N, S, D) as it lies in memory, (D, S N)."""
     return u.permute(2, 1, 0).reshape(u.shape[2], -1)
-
-
-def _flat_hidden(h: Tensor) -> Tensor:
-    """(N, K, S) as it lies in memory, (K, S N)."""
-    return h.permute(1, 2, 0).reshape(h.shape[1], -1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -25,33 +25,85 @@ class Turned:
     pixels: Tensor  # of a filter, as `Quarters.pixels` has them
     shape: tuple[int, int]  # N and S
 
+    def __mul__(self, factor: float) -> Turned:
+        even, odd, rest = (part * factor for part in self.parts)
+        return Turned((even, odd, rest), self.pixels, self.shape)
+
     def answers(self, W: Tensor | Parts) -> list[Tensor]:
         """`products.answers`."""
         filters = taken_apart(W, self.pixels, len(self.parts[1])) if isinstance(W, Tensor) else W
         return [multiply(w, u) for w, u in zip(filters, self.parts, strict=True)]
 
 
-def correlate_turned(hidden: list[tuple[Tensor, float]], inputs: list[Turned]) -> Tensor:
-    """`products.correlate`: of hidden units (K, S N), which are overwritten, with a factor, and their inputs each."""
+@dataclass(frozen=True)
+class Beside:
+    """Hidden units of n inputs beside those of others, as one product with all of them wants them: whole, or apart.
+
+    `native.c` says how they lie.
+    """
+
+    parts: Sequence[
+        Tensor
+    ]  # (K, S M) of all M inputs, or even (K, S / 4 M), odd (K, S / 4 M) and the rest (K, S / 2 M)
+    first: int  # inputs before these
+    room: int  # M
+    shape: tuple[int, int, int]  # n, K and S
+
+    def after(self, n: int) -> Beside:
+        """Those of n more inputs, after these."""
+        return Beside(self.parts, self.first + self.shape[0], self.room, (n, *self.shape[1:]))
+
+    def complete(self, hidden: Sequence[Hidden]) -> bool:
+        """Whether these are all that lie there."""
+        sizes = [h.shape[0] for h in hidden if isinstance(h, Beside) and h.parts is self.parts]
+        return len(sizes) == len(hidden) and sum(sizes) == self.room
+
+    def whole(self) -> Tensor:
+        """All of them, (N, K, S), in float32."""
+        n, K, S = self.shape
+        units = [lengthened(part) for part in self._own()]
+        if len(units) > 1:
+            units = [merged([units[0] / 4, units[1] / 4, units[2] / 2])]
+        return units[0].reshape(K, S, n).permute(2, 0, 1)
+
+    def _own(self) -> Iterator[Tensor]:
+        for part in self.parts:
+            poses = part.shape[1] // self.room
+            yield part[:, poses * self.first : poses * (self.first + self.shape[0])]
+
+
+Hidden = Tensor | Beside  # (N, K, S), or what stands for it
+
+
+def whole(h: Hidden) -> Tensor:
+    """Hidden units as (N, K, S)."""
+    return h.whole() if isinstance(h, Beside) else h
+
+
+def correlate_turned(hidden: Sequence[Hidden], inputs: Sequence[Turned]) -> Tensor:
+    """`products.correlate`: of hidden units, which may be overwritten, and their inputs each."""
     first, right = inputs[0], zip(*(u.parts for u in inputs), strict=True)
     left = beside(hidden, first.parts[0].dtype, quarters=True)
     even, odd, rest = (multiply(h, torch.cat(us, 1).T) for h, us in zip(left, right, strict=True))
-    if native.ready(hidden[0][0]):
+    if native.ready(odd, kinds=native.BRIEF):
         return native.unite((even, odd, rest), first.pixels)
     turned = torch.cat([merged([even[:, : odd.shape[1]], odd, rest]), even[:, odd.shape[1] :]], 1)
     return _columns(turned, first.pixels.argsort())
 
 
-def beside(hidden: Sequence[tuple[Tensor, float]], dtype: torch.dtype, quarters: bool = False) -> list[Tensor]:
-    """Hidden units (K, S N) of several sides, times a factor each, beside each other: whole, or taken apart.
-
-    They are rounded on the way, and may be overwritten.
-    """
-    if native.ready(*(h for h, _ in hidden)):
-        return native.beside(hidden, dtype, quarters)
-    units = [h.mul_(factor) for h, factor in hidden]
+def beside(hidden: Sequence[Hidden], dtype: torch.dtype, quarters: bool = False) -> Sequence[Tensor]:
+    """Hidden units of several sides beside each other, (K, S M), whole or taken apart; they may be overwritten."""
+    first = hidden[0]
+    if isinstance(first, Beside) and first.complete(hidden):
+        return first.parts
+    units = [flat_hidden(whole(h)) for h in hidden]
     sides = [_split(h.view(len(h), 4, -1)) if quarters else (h,) for h in units]
     return [joined(parts, dtype) for parts in zip(*sides, strict=True)]
+
+
+def flat_hidden(h: Tensor) -> Tensor:
+    """(N, K, S) as it lies in memory, (K, S N)."""
+    return h.permute(1, 2, 0).reshape(h.shape[1], -1)
 
 
 def joined(parts: Sequence[Tensor], dtype: torch.dtype) -> Tensor:

@@ -15,6 +15,7 @@ from orbitpool.transforms import TransformSet
 
 if TYPE_CHECKING:
     from orbitpool.kernels.products import Filters, Moved
+    from orbitpool.kernels.turning import Hidden
     from orbitpool.learners.tirbm import TIRBM
 
 
@@ -27,10 +28,10 @@ class Gibbs:
     operators: TransformSet
     generator: torch.Generator
 
-    def up(self, v: Tensor, part: together.Part | None = None) -> Any:
+    def up(self, v: Tensor, part: together.Part | None = None, room: int = 0) -> Any:
         """Inputs in every pose, (N, S, D2), and what `infer` says of them."""
         u = self.move(v)
-        return u, *infer(u, self.filters, self.t["b"], len(v), self.generator, part)
+        return u, *infer(u, self.filters, self.t["b"], len(v), self.generator, part, room)
 
     @cached_property
     def filters(self) -> Filters:
@@ -57,7 +58,7 @@ class Side(NamedTuple):
 
     v: Tensor  # (n, D1)
     u: Moved  # in every pose, (N, S, D2)
-    p: Tensor  # how far a rise of each logit lowers the objective, (N, K, S): the probability, or nearly so
+    p: Hidden  # slope of the objective by each logit, (N, K, S): the probability, or for the data nearly minus that
     on: Tensor  # its mean, (K, S)
     part: together.Part
 
@@ -77,11 +78,11 @@ def contrast(
 ) -> tuple[Side, Side, Tensor, Tensor]:
     """The data's side (N, D1) and the model's, what is recalled of the data, and the activity of filters in it, (K,).
 
-    The objective is the mean of F(v) - F(v-) and the sparsity term. Its gradient by logits is `p` of the model's side
-    over the inputs of that side, less `p` of the data's over those. Chains that persist go on.
+    The objective is the mean of F(v) - F(v-) and the sparsity term. Chains that persist go on.
     """
     gibbs = Gibbs(t, learner._visible(t), operators, generator)
-    u, p, z, drawn = gibbs.up(v, part)
+    chain = together.part(len(t["chains"])) if learner.persistent else part
+    u, p, z, drawn = gibbs.up(v, part, room=len(t["chains"][chain.own]) if learner.persistent else len(v))
     activity = part.weigh(z.sum(0) / len(v))
     ready = part.sum_(activity, later=True)
     recalled = gibbs.down(drawn, len(v))
@@ -89,13 +90,12 @@ def contrast(
     def settle(mean: Tensor, part: together.Part) -> Tensor:
         return gibbs.draw(mean, part) if learner.sample_visible else mean
 
-    chain = together.part(len(t["chains"])) if learner.persistent else part
     negative = t["chains"][chain.own] if learner.persistent else settle(recalled, part)
     for _ in range(learner.cd_steps if learner.persistent else learner.cd_steps - 1):
         *_, drawn = gibbs.up(negative, chain)
         negative = settle(gibbs.down(drawn, len(negative)), chain)
     u_ = gibbs.move(negative)
-    p_, on_ = expect(u_, gibbs.filters, t["b"], len(negative))
+    p_, on_ = expect(u_, gibbs.filters, t["b"], len(negative), beside=p)
     if learner.persistent:
         t["chains"].copy_(chain.gather(negative))
 

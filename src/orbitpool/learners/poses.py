@@ -60,9 +60,9 @@ def _gradient(learner: TIRBM, poses: LearnedSet, state: State, v: Tensor, part: 
     operators, changes = poses.near(t["poses"])
     data, model, *_ = contrast(learner, t, v, operators, state.generator, part)
     gradient = torch.zeros_like(t["poses"])
-    for side, sign in ((data, -1), (model, 1)):
+    for side in (data, model):
         windows, x = generate(side.p, t["W"]), learner._visible(t).scaled(side.v)
         for column, change in changes.items():
             slopes = (windows * change.apply(x)).sum((0, 2))
-            gradient[:, column].add_(slopes, alpha=sign * side.share)
+            gradient[:, column].add_(slopes, alpha=side.share)
     return gradient.nan_to_num()

@@ -192,8 +192,8 @@ class TIRBM(SoftmaxLearner):
         if model.v is not recalled:
             gap = model.part.weigh(model.v.mean(0)) - part.weigh(data.v.mean(0))
         gradients: dict[str, Tensor | Statistics] = {
-            "W": [(data.p, data.u, -data.share), (model.p, model.u, model.share)],
-            "b": model.part.weigh(model.on) - part.weigh(data.on),
+            "W": [(side.p, side.u, side.share) for side in (data, model)],
+            "b": model.part.weigh(model.on) + part.weigh(data.on),
             "c": visible.scaled(visible.scaled(gap)),
         }
         self._descend(state, gradients, part, (error, energy), self.weight_decay)
