@@ -8,11 +8,15 @@
 #include <string.h>
 
 #define BLOCK 256 /* inputs or pixels at a time: a few rows of them stay in the first cache */
+#define LANES 16 /* numbers of a vector */
+#define FEW (4 * LANES) /* inputs that registers hold */
 #define HELD 8192 /* logits of a filter at a time */
 #define ALONE 32768 /* numbers, up to which one thread has done them before others are awake */
 #define OFF (-1)  /* the pose of a filter that is not there */
 #define LEAST (-80.0f) /* whose exponential is taken as nought: what is smaller slows processors down */
 #define MOST 40.0f /* logits from which on probabilities are one */
+
+typedef float Vector __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
 
 #define EACH(i, n) _Pragma("omp simd") for (long i = 0; i < (n); i++)
 #define PRAGMA(words) _Pragma(#words)
@@ -356,32 +360,137 @@ void stand(const int32_t *pose, long K, long S, long N, void *hidden, int brief)
             }
 }
 
-/* Sums of the filters that are on, in each pose of inputs first to last: (last - first, S, D).
-
-   With pixels listed for each of four quarter turns, (4, D), sums in later poses join those in the first S / 4. */
-void add_up(const int32_t *pose, const void *W, int brief, long K, long S, long N, long D, long first, long last,
-            const int64_t *listed, float *sum)
+/* x += sign times n numbers of W from a place on. */
+static inline void add(float *x, float sign, const void *W, int brief, long at, long n)
 {
-    SHARED((last - first) * K) for (long row = first; row < last; row++)
+    const uint16_t *shorts = (const uint16_t *)W + at;
+    const float *floats = (const float *)W + at;
+    if (brief)
+        EACH(i, n) x[i] += sign * lengthened(shorts[i]);
+    else
+        EACH(i, n) x[i] += sign * floats[i];
+}
+
+/* x += filter k after q quarter turns back, both taken apart as `apart` does. */
+static inline void add_turned(float *x, void *const *W, int brief, long k, long q, long D, long m)
+{
+    long even = D - 3 * m, odd = q % 2;
+    add(x, 1, W[0], brief, k * even, even);
+    add(x + even, odd ? -1 : 1, W[1], brief, k * m, m);
+    add(x + even + m, q == 1 || q == 2 ? -1 : 1, W[2], brief, (2 * k + odd) * m, m);
+    add(x + even + 2 * m, q > 1 ? -1 : 1, W[2], brief, (2 * k + 1 - odd) * m, m);
+}
+
+/* Put what `apart` takes apart together again, in the order that is listed, numbers LANES apart. */
+static inline void put_together(float *x, long D, const int64_t *listed, long m, float *to)
+{
+    float *a = x, *b = x + D - 3 * m, *c = b + m, *d = c + m;
+    for (long i = 4 * m; i < D; i++)
+        to[listed[i] * LANES] = x[i - 3 * m];
+    EACH(i, m)
     {
-        float *own = sum + (row - first) * S * D;
-        memset(own, 0, sizeof(float) * S * D);
-        for (long k = 0; k < K; k++) {
-            long s = pose[k * N + row];
-            if (s == OFF)
-                continue;
-            float *x = own + s * D;
-            if (brief)
-                EACH(i, D) x[i] += lengthened(((const uint16_t *)W)[k * D + i]);
-            else
-                EACH(i, D) x[i] += ((const float *)W)[k * D + i];
-        }
-        for (long s = S / 4; listed && s < S; s++) {
-            const int64_t *pixel = listed + s / (S / 4) * D;
-            float *to = own + s % (S / 4) * D, *from = own + s * D;
-            EACH(i, D) to[i] += from[pixel[i]];
+        c[i] *= 2;
+        d[i] *= 2;
+    }
+    join_turns(a, b, c, d, m);
+    for (long i = 0; i < m; i++) {
+        to[listed[i] * LANES] = a[i] / 4;
+        to[listed[m + i] * LANES] = b[i] / 4;
+        to[listed[2 * m + i] * LANES] = c[i] / 4;
+        to[listed[3 * m + i] * LANES] = d[i] / 4;
+    }
+}
+
+/* Sums of T_s' w over the filters that are on, each in its pose, (N, D1 C).
+
+   Filters have D numbers, C to a pixel. Row (d, s) of a sparse matrix has that of pixel d of T_s'. With an order listed,
+   filters are as `apart` takes them apart, and poses after the first quarter are turns of those. Each of the crew has
+   room for LANES numbers of each pixel of a window and of a field, a window more, and for LANES (S + K) filters. */
+void generate(const int32_t *pose, void *const *W, int brief, long K, long S, long N, long D, long C,
+              const int32_t *starts, const int32_t *columns, const float *values, long D1, const int64_t *listed,
+              long m, long crew, float *room, int32_t *filters, float *field)
+{
+    long some = listed ? S / 4 : S, size = D1 * C;
+    SHARED(N * K) for (long member = 0; member < crew; member++)
+    {
+        float *window = room + member * (LANES * (D + size) + D), *sum = window + LANES * D, *x = sum + LANES * size;
+        int32_t *last = filters + member * LANES * (S + K), *before = last + LANES * S; /* of the filters in a pose */
+        for (long row = N * member / crew, n; row < N * (member + 1) / crew; row += n) {
+            n = least(LANES, N * (member + 1) / crew - row);
+            memset(last, 0xff, sizeof(int32_t) * LANES * S);
+            memset(sum, 0, sizeof(float) * LANES * size);
+            for (long k = 0; k < K; k++)
+                for (long i = 0; i < n; i++) {
+                    long s = pose[k * N + row + i];
+                    if (s == OFF)
+                        continue;
+                    before[k * LANES + i] = last[s * LANES + i];
+                    last[s * LANES + i] = k;
+                }
+            for (long t = 0; t < some; t++) {
+                for (long i = 0; i < n; i++) {
+                    memset(x, 0, sizeof(float) * D);
+                    for (long s = t; s < S; s += some)
+                        for (long k = last[s * LANES + i]; k != OFF; k = before[k * LANES + i])
+                            if (listed)
+                                add_turned(x, W, brief, k, s / some, D, m);
+                            else
+                                add(x, 1, W[0], brief, k * D, D);
+                    if (listed)
+                        put_together(x, D, listed, m, window + i);
+                    else
+                        for (long j = 0; j < D; j++)
+                            window[j * LANES + i] = x[j];
+                }
+                for (long d = 0; d < D1; d++)
+                    for (long c = 0; c < C; c++) {
+                        Vector *own = (Vector *)sum + d * C + c;
+                        for (long e = starts[d * S + t]; e < starts[d * S + t + 1]; e++)
+                            *own += values[e] * ((Vector *)window)[columns[e] * C + c];
+                    }
+            }
+            for (long i = 0; i < n; i++)
+                for (long j = 0; j < size; j++)
+                    field[(row + i) * size + j] = sum[j * LANES + i];
         }
     }
+}
+
+/* The weighted sum of listed rows of x, n numbers of each. */
+static inline void weigh(float *sum, const int32_t *range, const int32_t *listed, const float *weight, const float *x,
+                         long width, long n)
+{
+    EACH(i, n) sum[i] = 0;
+    Vector a = {0}, b = {0}, c = {0}, d = {0};
+    for (long e = range[0]; e < range[1]; e++) {
+        const float *row = x + listed[e] * width;
+        if (n == FEW) {
+            const Vector *some = (const Vector *)row;
+            a += weight[e] * some[0];
+            b += weight[e] * some[1];
+            c += weight[e] * some[2];
+            d += weight[e] * some[3];
+        } else
+            EACH(i, n) sum[i] += weight[e] * row[i];
+    }
+    if (n == FEW)
+        memcpy(sum, (Vector[4]){a, b, c, d}, sizeof(float) * FEW);
+}
+
+/* Rows of a sparse matrix times x, (columns, C N): N inputs, of which pixels have C channels, in `poses` poses.
+
+   A row is a pixel in a pose, pose after pose; they become rows of pixels and channels, (rows C / poses, poses N). */
+void move(const int32_t *starts, const int32_t *columns, const float *values, long rows, long poses, const float *x,
+          long C, long N, void *moved, int brief)
+{
+    SHARED(rows * C * N) for (long row = 0; row < rows; row++)
+        for (long c = 0; c < C; c++)
+            for (long next = 0; next < N; next += FEW) {
+                long n = least(FEW, N), at = least(next, N - n); /* the last ones may be among those before */
+                float sum[FEW];
+                weigh(sum, starts + row, columns, values, x + c * N + at, C * N, n);
+                store(moved, brief, ((row / poses * C + c) * poses + row % poses) * N + at, sum, n);
+            }
 }
 
 /* velocity = momentum velocity + rate gradient - decay t, and t += velocity. */

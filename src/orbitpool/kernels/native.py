@@ -20,7 +20,9 @@ from orbitpool.kernels.matrices import unwatched
 
 if TYPE_CHECKING:
     from orbitpool.kernels.turning import Beside
+    from orbitpool.transforms.sparse import Sparse
 
+LANES = 16  # inputs for which a thread adds filters up at a time
 HELD = 4  # responses at a time, one to a pose
 FULL = (torch.float32,)
 BRIEF = {torch.float32: 0, torch.bfloat16: 1}  # either kind of number, and whether it is short
@@ -32,7 +34,8 @@ ARGUMENTS = {
     "unite": "pillplp",
     "encode": "pipllllllfiplpp",
     "stand": "plllpi",
-    "add_up": "ppillllllpp",
+    "generate": "ppilllllppplpllppp",
+    "move": "pppllpllpi",
     "descend": "pppilfff",
 }
 
@@ -137,15 +140,30 @@ def hidden(pose: Tensor, n_poses: int, dtype: torch.dtype) -> Tensor:
     return each.permute(2, 0, 1)
 
 
-def add_up(pose: Tensor, W: Tensor, n_poses: int, rows: int, turned: Tensor | None = None) -> Iterator[Tensor]:
-    """`poses._add_up`; with pixels of quarter turns, what is in the first poses and, turned back, in the others."""
-    (N, K), D = pose.shape, W.shape[1]
-    each = pose.T.int().contiguous()
-    for first in range(0, N, rows):
-        last = min(N, first + rows)
-        sums = W.new_empty(last - first, n_poses, D, dtype=torch.float32)
-        _call("add_up", each, W, BRIEF[W.dtype], K, n_poses, N, D, first, last, turned, sums)
-        yield sums if turned is None else sums[:, : n_poses // 4]
+def generate(pose: Tensor, W: Sequence[Tensor], transposes: Sparse, size: int, pixels: Tensor | None) -> Tensor:
+    """`poses.generate_drawn`, (N, size), by rows of T_s', with filters that are whole, or that are apart by pixels."""
+    (N, K), D = pose.shape, sum(part.shape[1] for part in W)
+    rows, D2 = transposes.shape
+    C, m, crew = D // D2, 0 if pixels is None else W[1].shape[1], torch.get_num_threads()
+    D1, S = size // C, rows * C // size
+    room, field = (W[0].new_empty(*shape, dtype=torch.float32) for shape in ((crew, LANES * (D + size) + D), (N, size)))
+    filters = pose.new_empty(crew, LANES * (S + K), dtype=torch.int32)
+    given = pose.T.int().contiguous(), _addresses(W), BRIEF[W[0].dtype], K, S, N, D, C
+    matrix = transposes.starts, transposes.columns, transposes.values, D1
+    _call("generate", *given, *matrix, pixels, m, crew, room, filters, field)
+    return field
+
+
+def move(
+    v: Tensor, operators: Sparse, parts: Sequence[tuple[slice, int]], channels: int, dtype: torch.dtype
+) -> list[Tensor]:
+    """Some rows of operators times inputs (N, D1 C), which are pixels in so many poses, (pixels C, poses N)."""
+    x, moved = v.T.contiguous(), []
+    for rows, poses in parts:
+        size, matrix = rows.stop - rows.start, (operators.starts[rows.start :], operators.columns, operators.values)
+        moved.append(x.new_empty(size // poses * channels, poses * len(v), dtype=dtype))
+        _call("move", *matrix, size, poses, x, channels, len(v), moved[-1], BRIEF[dtype])
+    return moved
 
 
 def descend_(t: Tensor, velocity: Tensor, gradient: Tensor, rate: float, momentum: float, decay: float) -> None:

@@ -138,8 +138,12 @@ def compare(v: Tensor, other: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return gap.mean(0), error, energy
 
 
-def generate_drawn(drawn: Tensor, W: Tensor, transforms: TransformSet, shape: tuple[int, int]) -> Tensor:
+def generate_drawn(
+    drawn: Tensor, W: Tensor, transforms: TransformSet, shape: tuple[int, int], filters: Filters | None = None
+) -> Tensor:
     """sum_j T_s' w_j over the filters that are on, each in its pose s, in the shape of the inputs they were drawn for.
+
+    `filters` are what `face` gives, if it is at hand.
 
     Where few are on, their rows are added up instead of multiplied by zeros.
     """
@@ -155,13 +159,15 @@ def generate_drawn(drawn: Tensor, W: Tensor, transforms: TransformSet, shape: tu
     if W.is_cuda or S == 1 or (drawn >= 0).sum() > DENSE * N * K * S:
         hidden = native.hidden if compiled else orbit.hidden
         return _back(generate(hidden(drawn, S, W.dtype), W), transforms)
+    if compiled:
+        transposes, quarters = transforms.to(W.device, torch.float32)._transposes, apart(W, transforms)
+        filters = face(W, transforms) if filters is None else filters
+        if quarters is None or isinstance(filters, Tensor):
+            return native.generate(drawn, [W], transposes, shape[1], None)
+        pixels = quarters.pixels(channels_of(W, transforms.window_shape, "window"))
+        return native.generate(drawn, filters, transposes, shape[1], pixels)
     rows = -(-N // -(-N // ROWS))
-    if not compiled:
-        return torch.cat([_back(u, transforms) for u in _add_up(drawn, W, S, rows)])
-    quarters, first, turned = apart(W, transforms), transforms, None
-    if quarters is not None:
-        first, turned = transforms.first_quarter, quarters.turned(channels_of(W, transforms.window_shape, "window"))
-    return torch.cat([_back(u, first) for u in native.add_up(drawn, W, S, rows, turned)])
+    return torch.cat([_back(u, transforms) for u in _add_up(drawn, W, S, rows)])
 
 
 def _back(u: Tensor, transforms: TransformSet) -> Tensor:

@@ -128,12 +128,19 @@ def apart(v: Tensor, transforms: TransformSet) -> Quarters | None:
 
 def turned(v: Tensor, transforms: TransformSet, dtype: torch.dtype) -> Tensor | Turned:
     """Inputs (N, D1 C) in every pose, (N, S, D2 C), in some float type, taken apart if they can be."""
-    quarters = apart(v, transforms)
-    if quarters is None:
+    quarters, channels, S = apart(v, transforms), channels_of(v, transforms.field_shape, "field"), len(transforms)
+    compiled = native.ready(v) and dtype in native.BRIEF
+    if quarters is None and not compiled:
         return transforms.apply(v).to(dtype)
-    channels = channels_of(v, transforms.field_shape, "field")
-    even, odd, rest = (part.to(dtype) for part in quarters.apply(lengthened(v), channels))
-    return Turned((even, odd, rest), quarters.pixels(channels), (len(v), len(transforms)))
+    if quarters is None:
+        operators = transforms.to(v.device, v.dtype)._operators
+        (u,) = native.move(v, operators, [(slice(0, operators.shape[0]), S)], channels, dtype)
+        return u.view(-1, S, len(v)).permute(2, 1, 0)
+    if compiled:
+        even, odd, rest = native.move(v, quarters.operators, quarters.parts, channels, dtype)
+    else:
+        even, odd, rest = (part.to(dtype) for part in quarters.apply(lengthened(v), channels))
+    return Turned((even, odd, rest), quarters.pixels(channels), (len(v), S))
 
 
 def taken_apart(W: Tensor, pixels: Tensor, size: int) -> Parts:

@@ -45,7 +45,7 @@ class Gibbs:
     def down(self, drawn: Tensor, n: int) -> Tensor:
         """E[v | h] for the poses that were drawn for n inputs, (n, D1)."""
         W, c = self.t["W"], self.t["c"]
-        return self.visible.mean(generate_drawn(drawn, W, self.operators, (n, len(c))), c)
+        return self.visible.mean(generate_drawn(drawn, W, self.operators, (n, len(c)), self.filters), c)
 
     def draw(self, mean: Tensor, part: together.Part | None = None) -> Tensor:
         """Inputs of some mean."""

@@ -12,7 +12,7 @@ so on with signs that follow the turn. Pixels that R leaves where they are join 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -30,33 +30,34 @@ class Quarters:
 
     orbits: Tensor  # (4, Q) pixels of the window that quarter turns take into each other, in this order
     fixed: Tensor  # (F,) pixels that stay, at most one
-    turns: Tensor  # (4, D2) which pixel of the window becomes each one when so many quarter turns are undone
     operators: Sparse  # to even parts (Q + F), odd ones (Q), and x and y as they are and after a quarter turn (2 Q)
     n_poses: int  # S / 4
+    _pixels: dict[int, Tensor] = field(default_factory=dict)
 
     def pixels(self, channels: int) -> Tensor:
         """Numbers of a window with so many channels, part after part: four times Q C, then those that stay."""
-        return _numbers(torch.cat([self.orbits.flatten(), self.fixed]), channels)
+        if channels not in self._pixels:
+            pixels = torch.cat([self.orbits.flatten(), self.fixed])
+            each = pixels[:, None] * channels + torch.arange(channels, device=pixels.device)
+            self._pixels[channels] = each.flatten()
+        return self._pixels[channels]
 
-    def turned(self, channels: int) -> Tensor:
-        """`turns` in numbers of a window with so many channels, (4, D2 C)."""
-        return _numbers(self.turns, channels)
+    @property
+    def parts(self) -> list[tuple[slice, int]]:
+        """Rows of the operators that give even parts, odd ones, and x and y, and in how many poses."""
+        t, size = self.n_poses, self.orbits.shape[1]
+        even, odd = (size + len(self.fixed)) * t, size * t
+        ends = even, even + odd, even + odd + 4 * size * t
+        return [(slice(0, ends[0]), t), (slice(ends[0], ends[1]), t), (slice(ends[1], ends[2]), 2 * t)]
 
     def apply(self, v: Tensor, channels: int) -> tuple[Tensor, Tensor, Tensor]:
         """Even parts ((Q + F) C, S / 4 N), odd ones (Q C, S / 4 N), x and y (2 Q C, S / 2 N) of fields (N, D1 C)."""
-        n, t, size = len(v), self.n_poses, self.orbits.shape[1]
+        n = len(v)
         x = self.operators @ v.T.reshape(self.operators.shape[1], channels * n)
-        rows = [(size + len(self.fixed)) * t, size * t, 4 * size * t]
         even, odd, rest = (
-            part.view(-1, poses, channels, n).transpose(1, 2).reshape(-1, poses * n)
-            for part, poses in zip(torch.split(x, rows), (t, t, 2 * t), strict=True)
+            x[rows].view(-1, poses, channels, n).transpose(1, 2).reshape(-1, poses * n) for rows, poses in self.parts
         )
         return even, odd, rest
-
-
-def _numbers(pixels: Tensor, channels: int) -> Tensor:
-    """All channels of each pixel, (..., pixels C)."""
-    return (pixels[..., None] * channels + torch.arange(channels, device=pixels.device)).flatten(-2)
 
 
 def quarters(
@@ -86,10 +87,8 @@ def _taken_apart(first: Sequence[Any], turn: NDArray[Any], device: torch.device,
         rest.append(scipy.sparse.vstack([a - c, b - d]) / 2)
         later.append(scipy.sparse.vstack([b - d, c - a]) / 2)
     together = scipy.sparse.vstack([interleave(part) for part in (even, odd, rest + later)])
-    pixel, still, turns = (
-        torch.from_numpy(np.ascontiguousarray(p)).to(device) for p in (orbits, fixed, pixels[[0, 3, 2, 1]])
-    )
-    return Quarters(pixel, still, turns, Sparse.from_scipy(together, device, dtype), len(first))
+    pixel, still = (torch.from_numpy(np.ascontiguousarray(p)).to(device) for p in (orbits, fixed))
+    return Quarters(pixel, still, Sparse.from_scipy(together, device, dtype), len(first))
 
 
 def interleave(matrices: Sequence[Any]) -> Any:

@@ -145,11 +145,6 @@ class TransformSet:
         """How poses come in quarter turns of each other, if they do."""
         return quarters(self.matrices(), self.window_shape, self.device, self.dtype)
 
-    @cached_property
-    def first_quarter(self) -> TransformSet:
-        """The operators that the others are quarter turns of, if they are."""
-        return self[: len(self) // 4]
-
     @property
     def nbytes(self) -> int:
         """Bytes that the operators take."""
