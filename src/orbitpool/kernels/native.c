@@ -8,8 +8,7 @@
 #include <string.h>
 
 #define BLOCK 256 /* inputs or pixels at a time: a few rows of them stay in the first cache */
-#define LANES 16 /* numbers of a vector */
-#define FEW (4 * LANES) /* inputs that registers hold */
+#define FEW (4 * LANES) /* inputs that registers hold; LANES are said from outside */
 #define HELD 8192 /* logits of a filter at a time */
 #define ALONE 32768 /* numbers, up to which one thread has done them before others are awake */
 #define OFF (-1)  /* the pose of a filter that is not there */
@@ -444,9 +443,10 @@ void generate(const int32_t *pose, void *const *W, int brief, long K, long S, lo
                 }
                 for (long d = 0; d < D1; d++)
                     for (long c = 0; c < C; c++) {
-                        Vector *own = (Vector *)sum + d * C + c;
+                        Vector *own = (Vector *)sum + d * C + c, total = *own;
                         for (long e = starts[d * S + t]; e < starts[d * S + t + 1]; e++)
-                            *own += values[e] * ((Vector *)window)[columns[e] * C + c];
+                            total += values[e] * ((Vector *)window)[columns[e] * C + c];
+                        *own = total;
                     }
             }
             for (long i = 0; i < n; i++)

@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from orbitpool.kernels.compiled import library
+from orbitpool.kernels.compiled import LANES, library
 from orbitpool.kernels.matrices import unwatched
 
 if TYPE_CHECKING:
     from orbitpool.kernels.turning import Beside
     from orbitpool.transforms.sparse import Sparse
 
-LANES = 16  # inputs for which a thread adds filters up at a time
 HELD = 4  # responses at a time, one to a pose
 FULL = (torch.float32,)
 BRIEF = {torch.float32: 0, torch.bfloat16: 1}  # either kind of number, and whether it is short

@@ -63,7 +63,7 @@ def respond(u: Moved, W: Filters, bias: Tensor | None = None) -> Tensor:
 def correlate(statistics: Statistics, dtype: torch.dtype) -> Tensor:
     """The sum over statistics of alpha sum_ns h_njs T_s v_n, (K, D2); h may be overwritten."""
     total, factor = scaled(statistics, dtype)
-    return lengthened(total).mul_(factor)
+    return total if factor == 1 else lengthened(total).mul_(factor)
 
 
 def scaled(statistics: Statistics, dtype: torch.dtype) -> tuple[Tensor, float]:

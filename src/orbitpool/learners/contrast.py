@@ -82,7 +82,8 @@ def contrast(
     """
     gibbs = Gibbs(t, learner._visible(t), operators, generator)
     chain = together.part(len(t["chains"])) if learner.persistent else part
-    u, p, z, drawn = gibbs.up(v, part, room=len(t["chains"][chain.own]) if learner.persistent else len(v))
+    start = t["chains"][chain.own] if learner.persistent else v
+    u, p, z, drawn = gibbs.up(v, part, room=len(start))
     activity = part.weigh(z.sum(0) / len(v))
     ready = part.sum_(activity, later=True)
     recalled = gibbs.down(drawn, len(v))
@@ -90,7 +91,7 @@ def contrast(
     def settle(mean: Tensor, part: together.Part) -> Tensor:
         return gibbs.draw(mean, part) if learner.sample_visible else mean
 
-    negative = t["chains"][chain.own] if learner.persistent else settle(recalled, part)
+    negative = start if learner.persistent else settle(recalled, part)
     for _ in range(learner.cd_steps if learner.persistent else learner.cd_steps - 1):
         *_, drawn = gibbs.up(negative, chain)
         negative = settle(gibbs.down(drawn, len(negative)), chain)
