@@ -47,6 +47,48 @@ def inferred(products, b, n, **drawing):
     return whole(hidden), z, mean, pose
 
 
+@pytest.mark.parametrize("transforms", SETS)
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("n", [1, 63, 64, 300])
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_inputs_are_moved_as_torch_moves_them(transforms, channels, n, kind, generator):
+    v = torch.randn(n, prod(transforms.field_shape) * channels, generator=generator)
+    W = torch.zeros(1, prod(transforms.window_shape) * channels, dtype=kind)
+    u, expected = kernels.move(v, transforms, W), by_torch(lambda: kernels.move(v, transforms, W))
+    close = {"rtol": 1e-5, "atol": 1e-6} if kind == torch.float32 else {"rtol": 1e-2, "atol": 1e-6}
+    assert_close(getattr(u, "parts", u), getattr(expected, "parts", expected), **close)
+
+
+@pytest.mark.parametrize("transforms", [T.identity(5), T.translations(7, 5), TURNS[0]])
+def test_sides_of_unequal_weight_are_rounded_alike(transforms, generator):
+    """Or what both have in common, and cancels, would not."""
+    W = 0.1 * torch.randn(37, 25, generator=generator)
+    b = torch.randn(37, len(transforms), generator=generator) - 2
+
+    def total(kind):
+        seeded = torch.Generator().manual_seed(0)
+        v = (torch.rand(500, prod(transforms.field_shape), generator=seeded) < 0.5).float()
+        data, model = (kernels.move(some, transforms, W.to(kind)) for some in (v[:200], v[200:]))
+        p, z, _ = kernels.infer(data, W.to(kind), b, 200, seeded, room=300)
+        p_, _ = kernels.expect(model, W.to(kind), b, 300, beside=p)
+        kernels.tilt_(p, z, 0.0, torch.zeros(37), 200)
+        return kernels.correlate([(p, data, 1 / 200), (p_, model, 1 / 300)], torch.float32)
+
+    assert abs(total(torch.bfloat16) - total(torch.float32)).mean() < 1e-4
+    assert abs((total(torch.bfloat16) - total(torch.float32)).mean()) < 3e-5
+
+
+def test_sides_meet_their_own_inputs(generator):
+    turns, W, b = TURNS[0], torch.randn(37, 25, generator=generator), torch.randn(37, 8, generator=generator)
+    v = torch.rand(2, 9, 25, generator=generator)
+    u = [kernels.move(some, turns, W) for some in v]
+    p, *_ = kernels.infer(u[0], W, b, 9, generator, room=9)
+    h = p, kernels.expect(u[1], W, b, 9, beside=p)[0]
+    for sides in ((0, 1), (1, 0), (1,), (0,), (0, 0), (1, 1)):
+        expected = sum(torch.einsum("nks,nsd->kd", whole(h[side]), turns.apply(v[side])) for side in sides)
+        assert_close(kernels.correlate([(h[side], u[side], 1.0) for side in sides], torch.float32), expected)
+
+
 def same(work, **close):
     """Assert that some work gives the same with and without a compiler, and return it."""
     result = work()
@@ -258,6 +300,14 @@ def test_poses_are_drawn_by_numbers_that_depend_on_the_seed_and_the_place_alone(
     assert torch.equal(inferred([some], b, 170, seed=2**63 - 5, first=own.start, batch=n)[3], pose[own])
 
 
+def test_there_may_be_more_poses_than_are_held_at_a_time(generator):
+    b, products = torch.randn(2, 9000, generator=generator) - 9, torch.randn(2, 9000 * 3, generator=generator)
+    p, z, mean, pose = inferred([products], b, 3, seed=1, batch=3)
+    exact = orbit.posterior((products.view(2, 9000, 3) + b[..., None]).permute(2, 0, 1).double())
+    assert_close((p.double(), z.double(), mean.double()), (exact, exact.sum(2), exact.mean(0)), rtol=1e-4, atol=1e-8)
+    assert ((pose >= orbit.OFF) & (pose < 9000)).all()
+
+
 def test_a_generator_draws_other_poses_each_time(generator):
     given = torch.zeros(50, 1, 25), torch.ones(6, 25), torch.zeros(6, 1), 50
     first, second = (kernels.infer(*given, generator)[2] for _ in range(2))
@@ -313,15 +363,18 @@ def test_what_is_too_large_stays_where_it_is(extreme, S, generator):
 def test_results_do_not_depend_on_the_number_of_threads(generator):
     v = (torch.rand(300, 64, generator=generator) < 0.3).float()
     turns, before = T.rotations(8, 8, pi / 4), torch.get_num_threads()
-    W, b = torch.randn(37, 64, generator=generator), torch.zeros(37, 8)
-    u = [torch.randn(37, 8 * 300, generator=generator)]
+    W, b = torch.randn(200, 64, generator=generator), torch.zeros(200, 8)
+    products = torch.randn(200, 8 * 300, generator=generator)
     results = []
     try:
         for threads in (1, 2, 3):
             torch.set_num_threads(threads)
-            p, z, on, pose = inferred([u[0].clone()], b, 300, seed=5, batch=300)
+            moved = kernels.move(v, turns, W).parts
+            p, z, on, pose = inferred([products], b, 300, seed=5, batch=300)
+            tilted = Beside([p.permute(1, 2, 0).reshape(200, -1).clone()], 0, 300, p.shape)
+            mean = native.tilt_(tilted, z, torch.ones(200))
             down = kernels.generate_drawn(pose, W, turns, v.shape)
-            results.append([p, z, on, pose, down])
+            results.append([p, z, on, pose, down, mean, *tilted.parts, *moved])
     finally:
         torch.set_num_threads(before)
     for others in results[1:]:

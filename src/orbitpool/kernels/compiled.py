@@ -24,7 +24,7 @@ SOURCE = Path(__file__).with_name("native.c")
 LANES = 16  # numbers of a vector
 OPTIONS = ["-std=gnu11", "-O3", "-march=native", "-fopenmp", "-fno-math-errno", "-fno-trapping-math", "-fPIC"]
 OPTIONS.append(f"-DLANES={LANES}")
-if platform.machine() in ("x86_64", "AMD64"):
+if platform.machine() == "x86_64":
     OPTIONS.append("-mprefer-vector-width=512")  # compilers leave them alone for Intel, whose first ones were slow
 PATIENCE = 30  # seconds for a compiler, which takes one
 HINDRANCES = (OSError, subprocess.SubprocessError, ValueError, RuntimeError)  # no compiler, no space, $CC, no home

@@ -1,8 +1,8 @@
 /* What a CPU does between products of matrices, each number read once: `native.py` builds and calls it.
 
    Letters as in the paper: N inputs, K filters of D pixels in S poses. What has an entry for each filter, pose and input
-   lies in memory as (K, S, N). Numbers are float32, or bfloat16 where a function is told that they are `brief`. Threads
-   share filters or inputs, never a sum, so results do not depend on how many there are. */
+   lies in memory as (K, S, N), or as `row_of` says. Numbers are float32, or bfloat16 where a function is told that they
+   are `brief`. Threads share filters or inputs, never a sum, so results do not depend on how many there are. */
 
 #include <stdint.h>
 #include <string.h>
@@ -128,7 +128,7 @@ static inline Row row_of(void *const *part, long k, long s, long S, long N, long
     return (Row){part[which], poses * (k * M + first) + (s - which * some) * N};
 }
 
-/* The sum of n numbers, each of which is multiplied by a factor. */
+/* The sum of n numbers, each of which is multiplied by a factor. By itself, or gcc 12 adds up one by one in `tilt`. */
 static __attribute__((noinline)) float scale(float *x, const float *factor, long n)
 {
     float sum = 0;
@@ -460,21 +460,23 @@ void generate(const int32_t *pose, void *const *W, int brief, long K, long S, lo
 static inline void weigh(float *sum, const int32_t *range, const int32_t *listed, const float *weight, const float *x,
                          long width, long n)
 {
+    if (n == FEW) {
+        Vector a = {0}, b = {0}, c = {0}, d = {0};
+        for (long e = range[0]; e < range[1]; e++) {
+            const Vector *row = (const Vector *)(x + listed[e] * width);
+            a += weight[e] * row[0];
+            b += weight[e] * row[1];
+            c += weight[e] * row[2];
+            d += weight[e] * row[3];
+        }
+        memcpy(sum, (Vector[4]){a, b, c, d}, sizeof(float) * FEW);
+        return;
+    }
     EACH(i, n) sum[i] = 0;
-    Vector a = {0}, b = {0}, c = {0}, d = {0};
     for (long e = range[0]; e < range[1]; e++) {
         const float *row = x + listed[e] * width;
-        if (n == FEW) {
-            const Vector *some = (const Vector *)row;
-            a += weight[e] * some[0];
-            b += weight[e] * some[1];
-            c += weight[e] * some[2];
-            d += weight[e] * some[3];
-        } else
-            EACH(i, n) sum[i] += weight[e] * row[i];
+        EACH(i, n) sum[i] += weight[e] * row[i];
     }
-    if (n == FEW)
-        memcpy(sum, (Vector[4]){a, b, c, d}, sizeof(float) * FEW);
 }
 
 /* Rows of a sparse matrix times x, (columns, C N): N inputs, of which pixels have C channels, in `poses` poses.

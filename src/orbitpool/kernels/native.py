@@ -1,7 +1,7 @@
 """What `native.c` does, with tensors: the softmax over poses with an off state, drawing from it, sums, steps, features.
 
 `orbit`, `poses` and `turning` are the definition. Numbers are float32; products, and what is to be multiplied, may be
-bfloat16. Hidden units lie in memory as (K, S, N).
+bfloat16. Hidden units lie in memory as (K, S, N), or as `turning.Beside` says.
 """
 
 from __future__ import annotations

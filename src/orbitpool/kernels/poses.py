@@ -89,7 +89,7 @@ def draw(p: Tensor, z: Tensor, generator: torch.Generator, part: Part) -> Tensor
 
 def _put(u: Moved, products: Sequence[Tensor], b: Tensor, n: int, room: int) -> Beside:
     """Where hidden units of n inputs go, with room for so many; those that will not be beside others, over products."""
-    if not joint(u):
+    if room == n or not joint(u):
         return Beside(products, 0, n, (n, *b.shape))
     parts = [products[0].new_empty(len(part), part.shape[1] // n * room) for part in products]
     return Beside(parts, 0, room, (n, *b.shape))
@@ -143,7 +143,7 @@ def generate_drawn(
 ) -> Tensor:
     """sum_j T_s' w_j over the filters that are on, each in its pose s, in the shape of the inputs they were drawn for.
 
-    `filters` are what `face` gives, if it is at hand.
+    `filters` are what `face` gives, if it is at hand; what it takes apart is added up so, rounded as on the way up.
 
     Where few are on, their rows are added up instead of multiplied by zeros.
     """

@@ -1,7 +1,7 @@
 """The three products of learning, all derivatives of sum_njs h_njs w_j' T_s v_n, with inputs already moved.
 
 `u` is `transforms.apply(v)`, (N, S, D2), which lies in memory as (D2, S N); logits and what is made of them lie as
-(K, S N). So each product is one product of matrices, without a copy.
+(K, S N), of one side or of both beside each other. So each product is one product of matrices, without a copy.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def respond(u: Moved, W: Filters, bias: Tensor | None = None) -> Tensor:
 def correlate(statistics: Statistics, dtype: torch.dtype) -> Tensor:
     """The sum over statistics of alpha sum_ns h_njs T_s v_n, (K, D2); h may be overwritten."""
     total, factor = scaled(statistics, dtype)
-    return total if factor == 1 else lengthened(total).mul_(factor)
+    return lengthened(total) if factor == 1 else lengthened(total).mul_(factor)
 
 
 def scaled(statistics: Statistics, dtype: torch.dtype) -> tuple[Tensor, float]:
@@ -73,15 +73,15 @@ def scaled(statistics: Statistics, dtype: torch.dtype) -> tuple[Tensor, float]:
     there. Where a CPU would round each sum, all are one product, because sums of nearly the same size cancel; for one
     pose as well, because that is faster.
     """
-    hidden = [h for h, _, _ in statistics]
-    if isinstance(hidden[0], Tensor) and hidden[0].is_cuda:
+    first, moved, _ = statistics[0]
+    if isinstance(first, Tensor) and first.is_cuda:
         return _correlate_on_gpu(statistics, dtype), 1.0
     factor = max((alpha for *_, alpha in statistics), key=abs)
-    moved = [u if alpha == factor else u * (alpha / factor) for _, u, alpha in statistics]
-    if turned := [u for u in moved if isinstance(u, Turned)]:
+    hidden = [h if alpha == factor else whole(h) * (alpha / factor) for h, _, alpha in statistics]
+    if turned := [u for _, u, _ in statistics if isinstance(u, Turned)]:
         return correlate_turned(hidden, turned), factor
-    flat = [flat_moved(u) for u in moved if isinstance(u, Tensor)]
-    if joint(moved[0]):
+    flat = [flat_moved(u) for _, u, _ in statistics if isinstance(u, Tensor)]
+    if joint(moved):
         (h,) = beside(hidden, flat[0].dtype)
         return multiply(h, joined(flat, h.dtype).T), factor
     total, *others = (multiply(flat_hidden(whole(h)), u.T) for h, u in zip(hidden, flat, strict=True))

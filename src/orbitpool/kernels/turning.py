@@ -25,10 +25,6 @@ class Turned:
     pixels: Tensor  # of a filter, as `Quarters.pixels` has them
     shape: tuple[int, int]  # N and S
 
-    def __mul__(self, factor: float) -> Turned:
-        even, odd, rest = (part * factor for part in self.parts)
-        return Turned((even, odd, rest), self.pixels, self.shape)
-
     def answers(self, W: Tensor | Parts) -> list[Tensor]:
         """`products.answers`."""
         filters = taken_apart(W, self.pixels, len(self.parts[1])) if isinstance(W, Tensor) else W
@@ -39,12 +35,11 @@ class Turned:
 class Beside:
     """Hidden units of n inputs beside those of others, as one product with all of them wants them: whole, or apart.
 
-    `native.c` says how they lie.
+    Parts are (K, S M) for all M inputs, or even (K, S / 4 M), odd (K, S / 4 M) and the rest (K, S / 2 M), as
+    `row_of` in `native.c` says.
     """
 
-    parts: Sequence[
-        Tensor
-    ]  # (K, S M) of all M inputs, or even (K, S / 4 M), odd (K, S / 4 M) and the rest (K, S / 2 M)
+    parts: Sequence[Tensor]
     first: int  # inputs before these
     room: int  # M
     shape: tuple[int, int, int]  # n, K and S
@@ -54,9 +49,10 @@ class Beside:
         return Beside(self.parts, self.first + self.shape[0], self.room, (n, *self.shape[1:]))
 
     def complete(self, hidden: Sequence[Hidden]) -> bool:
-        """Whether these are all that lie there."""
-        sizes = [h.shape[0] for h in hidden if isinstance(h, Beside) and h.parts is self.parts]
-        return len(sizes) == len(hidden) and sum(sizes) == self.room
+        """Whether these are all that lie there, in this order."""
+        here = [h for h in hidden if isinstance(h, Beside) and h.parts is self.parts]
+        ends = [h.first + h.shape[0] for h in here]
+        return len(here) == len(hidden) and [0, *ends] == [*(h.first for h in here), self.room]
 
     def whole(self) -> Tensor:
         """All of them, (N, K, S), in float32."""
