@@ -128,16 +128,28 @@ static inline Row row_of(void *const *part, long k, long s, long S, long N, long
     return (Row){part[which], poses * (k * M + first) + (s - which * some) * N};
 }
 
-/* The sum of n numbers, each of which is multiplied by a factor. By itself, or gcc 12 adds up one by one in `tilt`. */
-static __attribute__((noinline)) float scale(float *x, const float *factor, long n)
+/* The sum of a vector, by halves: compilers would add one number after another. */
+static inline float total(Vector x)
 {
+    for (long half = LANES / 2; half; half /= 2)
+        EACH(i, half) x[i] += x[i + half];
+    return x[0];
+}
+
+/* The sum of n numbers, each of which is multiplied by a factor. */
+static inline float scale(float *x, const float *factor, long n)
+{
+    Vector sums = {0};
     float sum = 0;
-    _Pragma("omp simd reduction(+ : sum)") for (long i = 0; i < n; i++)
-    {
-        x[i] *= factor[i];
-        sum += x[i];
+    long i = 0;
+    for (; i + LANES <= n; i += LANES) {
+        Vector *some = (Vector *)(x + i);
+        *some *= *(const Vector *)(factor + i);
+        sums += *some;
     }
-    return sum;
+    for (; i < n; i++)
+        sum += x[i] *= factor[i];
+    return sum + total(sums);
 }
 
 /* Poses of a filter for n inputs, drawn from probabilities in rows of them, by the random numbers from a place on. */
