@@ -129,7 +129,7 @@ static inline Row row_of(void *const *part, long k, long s, long S, long N, long
 }
 
 /* The sum of a vector, by halves: compilers would add one number after another. */
-static inline float total(Vector x)
+static inline float sum_of(Vector x)
 {
     for (long half = LANES / 2; half; half /= 2)
         EACH(i, half) x[i] += x[i + half];
@@ -149,7 +149,7 @@ static inline float scale(float *x, const float *factor, long n)
     }
     for (; i < n; i++)
         sum += x[i] *= factor[i];
-    return sum + total(sums);
+    return sum + sum_of(sums);
 }
 
 /* Poses of a filter for n inputs, drawn from probabilities in rows of them, by the random numbers from a place on. */

@@ -139,6 +139,7 @@ device, random_state
         decay = self.weight_decay / 2 * t["W"].square().sum()
         return loss / len(v) + self.sparsity_cost * penalty + decay, squared.mean(), activity.mean()
 
+    @torch.no_grad()
     def _update(self, state: State, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         leaves = {name: state.tensors[name].detach().requires_grad_() for name in self.PARAMETERS}
         part = together.part(len(v))
