@@ -1,6 +1,5 @@
 """What a compiler has made of `native.c` is what torch makes of the same numbers."""
 
-import weakref
 from math import pi, prod
 
 import numpy as np
@@ -8,36 +7,18 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from compilers import needs_compiler
+from compilers import by_torch, needs_compiler, same
 from orbitpool import TIRBM, ConvFeatures, kernels, orbit, together
 from orbitpool import transforms as T
-from orbitpool.kernels import cells, native
+from orbitpool.kernels import native
 from orbitpool.kernels.turning import Beside, whole
 from orbitpool.together import Part
 
-pytestmark = needs_compiler
+pytestmark = [needs_compiler, pytest.mark.usefixtures("poisoned")]
 
 TURNS = [T.rotations(5, 8, pi / 4), T.rotations(6, 4, -pi / 2), T.rotations(4, 16, pi / 8, field=6)]
 SETS = [T.identity(5), T.translations(7, 5), T.rotations(5, 7, 0.3), *TURNS]
 KINDS = [torch.float32, torch.bfloat16]
-
-
-@pytest.fixture(autouse=True)
-def poisoned():
-    """What is not written to is not a number."""
-    before = torch.are_deterministic_algorithms_enabled()
-    torch.use_deterministic_algorithms(True)
-    assert torch.empty(3).isnan().all()
-    with torch.no_grad():
-        yield
-    torch.use_deterministic_algorithms(before)
-
-
-def by_torch(work):
-    """What some work gives where there is no compiler."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(native, "_functions", dict)
-        return work()
 
 
 def inferred(products, b, n, **drawing):
@@ -89,13 +70,6 @@ def test_sides_meet_their_own_inputs(generator):
         assert_close(kernels.correlate([(h[side], u[side], 1.0) for side in sides], torch.float32), expected)
 
 
-def same(work, **close):
-    """Assert that some work gives the same with and without a compiler, and return it."""
-    result = work()
-    assert_close(result, by_torch(work), **close)
-    return result
-
-
 @pytest.mark.parametrize("transforms", SETS)
 @pytest.mark.parametrize("channels", [1, 3])
 @pytest.mark.parametrize("n", [1, 63, 300])
@@ -130,69 +104,6 @@ def test_every_part_of_an_update_is_what_torch_makes_of_it(transforms, channels,
     for dense in (0.0, 1.0):
         monkeypatch.setattr(kernels.poses, "DENSE", dense)
         same(lambda: kernels.generate_drawn(pose, W, transforms, v.shape), **close)
-
-
-@pytest.mark.parametrize("how", ["logsumexp", "max"])
-@pytest.mark.parametrize("two_sided", [False, True])
-@pytest.mark.parametrize("S", [1, 4, 7, 16])
-@pytest.mark.parametrize("D", [25, 192, 121])
-@pytest.mark.parametrize("kind", KINDS, ids=str)
-@pytest.mark.parametrize(("size", "n", "P"), [(0.1, 2, 63), (3.0, 2, 301), (300.0, 2, 63), (3.0, 300, 1), (3.0, 70, 9)])
-def test_features_are_what_torch_makes_of_them(how, two_sided, S, D, kind, size, n, P, generator, monkeypatch):
-    x, t = torch.randn(n, P, D, generator=generator), size * torch.randn(37, S, D, generator=generator) / D**0.5
-    poses, b = cells.by_pose(t.to(kind)), torch.randn(37, S, generator=generator) - 3
-    for responses, places in ((4000, 4), (2**20, 20)):
-        monkeypatch.setattr(cells, "RESPONSES", responses)
-        cell = (torch.arange(P) * places // P - 1) % (places - 1)  # none in the last one
-        z = same(
-            lambda cell=cell, places=places: cells.encode_cells(x, poses, b, cell, places, how, 0.25, two_sided),
-            rtol=1e-4,
-            atol=1e-4,
-        )
-        assert (z[:, -1] == 0).all()
-
-
-@pytest.mark.parametrize("how", ["logsumexp", "max"])
-@pytest.mark.parametrize("places", [4, 20])
-def test_what_is_not_a_number_stays_in_its_cell(how, places, generator):
-    x, t = torch.randn(2, 70, 25, generator=generator), torch.randn(37, 7, 25, generator=generator)
-    x[0, 5, 0], x[0, 6, 0], x[0, 7, 0] = float("inf"), -float("inf"), float("nan")
-    b, cell = torch.randn(37, 7, generator=generator) - 3, torch.arange(70) % places
-
-    def encode(x, cell, places):
-        return cells.encode_cells(x, cells.by_pose(t), b, cell, places, how, 0.25, two_sided=True)
-
-    each = by_torch(lambda: encode(x.view(140, 1, 25), torch.zeros(1, dtype=torch.long), 1)).view(2, 70, 74)
-    z = encode(x, cell, places)
-    assert_close(z, torch.zeros(2, places, 74).index_add(1, cell, each), rtol=1e-4, atol=1e-4, equal_nan=True)
-    assert z[0, 7 % places].isnan().all()
-    assert z[0, 0].isfinite().all()
-    assert z[1].isfinite().all()
-
-
-def test_patches_that_are_in_no_cell_are_left_out(generator):
-    x, t = torch.randn(2, 70, 25, generator=generator), torch.randn(37, 7, 25, generator=generator)
-    for places in (4, 20):
-        cell = torch.arange(70) % (places + 2) - 1
-        same(
-            lambda cell=cell, n=places: cells.encode_cells(x, cells.by_pose(t), None, cell, n, "max"),
-            rtol=1e-4,
-            atol=1e-4,
-        )
-
-
-def test_no_more_responses_are_held_than_said():
-    alive, most = weakref.WeakSet(), []
-
-    def respond():
-        for _ in range(16):
-            alive.add(a := torch.zeros(3, 50))
-            most.append(len(alive))
-            yield a
-            del a
-
-    native.encode(respond(), None, 16, 0.25, 1, torch.zeros(50), 1)
-    assert max(most) == native.HELD
 
 
 def test_all_of_it_is_done_in_c(digits, monkeypatch):
