@@ -102,7 +102,7 @@ def test_every_part_of_an_update_is_what_torch_makes_of_it(transforms, channels,
         assert_close(total(data, model), expected, **summed)
         assert_close(total(whole(data).clone(), alone), expected, **summed)
     for dense in (0.0, 1.0):
-        monkeypatch.setattr(kernels.poses, "DENSE", dense)
+        monkeypatch.setattr(kernels.poses, "DENSE", dict.fromkeys((False, True), dense))
         same(lambda: kernels.generate_drawn(pose, W, transforms, v.shape), **close)
 
 

@@ -77,7 +77,7 @@ def test_products_of_short_numbers_are_near(transforms, channels, generator, sho
     near(*(summed(both, W) for both in sides))
     *_, drawn = kernels.infer(u_, W, b, n, generator)
     for dense in (0.0, 1.0):
-        monkeypatch.setattr(kernels.poses, "DENSE", dense)
+        monkeypatch.setattr(kernels.poses, "DENSE", dict.fromkeys((False, True), dense))
         near(*(kernels.generate_drawn(drawn, w, transforms, v.shape) for w in (few, W)))
     near(*(kernels.reduce_orbit(v, w, transforms, b) for w in (few, W)))
 

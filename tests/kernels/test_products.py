@@ -51,7 +51,7 @@ def test_products_are_the_three_sums_of_the_model(transforms, channels, n, gener
     assert_close(transforms.adjoint(kernels.generate(p, W)), torch.einsum("nks,ksd->nd", p, posed))
     assert 0 < h.sum() <= n * K
     for dense in (0.0, 1.0):
-        monkeypatch.setattr(kernels.poses, "DENSE", dense)
+        monkeypatch.setattr(kernels.poses, "DENSE", dict.fromkeys((False, True), dense))
         assert_close(kernels.generate_drawn(drawn, W, transforms, v.shape), torch.einsum("nks,ksd->nd", h, posed))
 
 

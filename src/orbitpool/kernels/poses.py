@@ -19,7 +19,7 @@ from orbitpool.transforms import TransformSet
 from orbitpool.transforms.set import channels_of
 
 ROWS = 64  # inputs whose windows in some poses stay in cache
-DENSE = 1 / 40  # share of hidden units on, above which a product is faster than adding rows up
+DENSE = {False: 1 / 40, True: 1 / 12}  # share of hidden units on, from which a product beats rows added up, also in C
 
 
 def move(v: Tensor, transforms: TransformSet, W: Tensor) -> Moved:
@@ -156,7 +156,8 @@ def generate_drawn(
         return _back(u, transforms)
     N, K, S = shape[0], len(W), len(transforms)
     compiled = native.ready(W, kinds=native.BRIEF)
-    if W.is_cuda or S == 1 or (drawn >= 0).sum() > DENSE * N * K * S:
+    few = DENSE[compiled]
+    if W.is_cuda or S == 1 or (few * S < 1 and (drawn >= 0).sum() > few * N * K * S):
         hidden = native.hidden if compiled else orbit.hidden
         return _back(generate(hidden(drawn, S, W.dtype), W), transforms)
     if compiled:
